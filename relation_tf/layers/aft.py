@@ -370,12 +370,12 @@ def later(sums: SoftmaxSums, steps: Any) -> SoftmaxSums:
         sums: Sums of shape `(batch, tokens, width)`.
         steps: Number of positions.
     """
-    there = (ops.arange(ops.shape(sums.peak)[1], dtype="int32") >= steps)[:, None]
+    has_earlier = (ops.arange(ops.shape(sums.peak)[1], dtype="int32") >= steps)[:, None]
     shifted = SoftmaxSums(*(ops.roll(x, steps, axis=1) for x in sums))
     return SoftmaxSums(
-        ops.where(there, shifted.peak, LOWEST),
-        ops.where(there, shifted.weight, 0.0),
-        ops.where(there, shifted.total, 0.0),
+        ops.where(has_earlier, shifted.peak, LOWEST),
+        ops.where(has_earlier, shifted.weight, 0.0),
+        ops.where(has_earlier, shifted.total, 0.0),
     )
 
 

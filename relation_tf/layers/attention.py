@@ -278,9 +278,9 @@ def chunked_attention(
 
     @ops.custom_gradient
     def attend(queries: Any, keys: Any, values: Any, *others: Any) -> tuple[Any, Any]:
-        given = iter(others)
-        hidden = None if mask is None else next(given)
-        seeds = None if rate == 0 else next(given)
+        tensors = iter(others)
+        hidden = None if mask is None else next(tensors)
+        seeds = None if rate == 0 else next(tensors)
         step = _Step(keys, values, hidden, first, chunks.size, rate, seeds)
         last = chunks.count - 1
 

@@ -18,15 +18,6 @@ _SECTION = re.compile(r"(?<=^Args:\n)(?: .*(?:\n|\Z))+", re.MULTILINE)
 _ENTRY = re.compile(r"^    \*{0,2}(\w+): .*(?:\n {8}.*)*", re.MULTILINE)
 
 
-def _argument_names(cls: Any) -> list[str]:
-    """Return the named arguments of a constructor."""
-    return [
-        each.name
-        for each in inspect.signature(cls.__init__).parameters.values()
-        if each.name != "self" and each.kind in _NAMED
-    ]
-
-
 def show_forwarded(function: Any, base: Any) -> None:
     """Show the arguments that a function passes on as `**kwargs` in its signature.
 
@@ -34,15 +25,15 @@ def show_forwarded(function: Any, base: Any) -> None:
         function: A constructor, or a function that makes a layer.
         base: The constructor that gets the arguments.
     """
-    declared, inherited = (inspect.signature(each).parameters for each in (function, base))
-    if all(each.kind != each.VAR_KEYWORD for each in declared.values()):
+    declared, inherited = (inspect.signature(x).parameters for x in (function, base))
+    if all(parameter.kind != parameter.VAR_KEYWORD for parameter in declared.values()):
         return
     more = [
-        each.replace(kind=each.KEYWORD_ONLY)
-        for each in inherited.values()
-        if each.name not in declared and each.default is not each.empty
+        parameter.replace(kind=parameter.KEYWORD_ONLY)
+        for name, parameter in inherited.items()
+        if name not in declared and parameter.default is not parameter.empty
     ]
-    shown = sorted([*declared.values(), *more], key=lambda each: each.kind)
+    shown = sorted([*declared.values(), *more], key=lambda parameter: parameter.kind)
     function.__signature__ = inspect.Signature(shown)
 
 
@@ -179,14 +170,16 @@ def constructor_arguments(layer: Any) -> dict[str, Any]:
 
     Includes arguments of the class and of its bases up to the first class of Keras.
     """
-    named = _argument_names(type(layer))
-    arguments = {name: getattr(layer, name) for name in named if hasattr(layer, name)}
-    return {
-        name: keras.activations.serialize(value)
-        if name == "activation"
-        else keras.saving.serialize_keras_object(value)
-        for name, value in arguments.items()
-    }
+    arguments = {}
+    for name, parameter in inspect.signature(type(layer).__init__).parameters.items():
+        if name != "self" and parameter.kind in _NAMED and hasattr(layer, name):
+            value = getattr(layer, name)
+            arguments[name] = (
+                keras.activations.serialize(value)
+                if name == "activation"
+                else keras.saving.serialize_keras_object(value)
+            )
+    return arguments
 
 
 def seed_of_part(seed: int | None, part: int) -> int | None:

@@ -321,8 +321,8 @@ def _of_kept(x: Any, mask: Any, function: _Linear, transposed: _Linear) -> Any:
             return function(x), gradient
         # Padding at the ends is zero and has no effect; a gap would increase distances.
         gap = _has_gap(mask)
-        together = ops.cond(gap, lambda: close_up(x, mask), lambda: x)
-        output = function(together)
+        closed = ops.cond(gap, lambda: close_up(x, mask), lambda: x)
+        output = function(closed)
         output = ops.cond(gap, lambda: spread_out(output, mask), lambda: output)
         return zero_masked(output, mask), gradient
 
@@ -391,5 +391,5 @@ def _has_gap(mask: Any) -> Any:
     """Return True if any sequence has a masked token between unmasked tokens."""
     begins = ops.logical_and(mask[:, 1:], ops.logical_not(mask[:, :-1]))
     first = mask[:, :1]  # a slice, for zero tokens too
-    runs = sum(ops.sum(ops.cast(each, "int32"), axis=1) for each in (first, begins))
+    runs = sum(ops.sum(ops.cast(x, "int32"), axis=1) for x in (first, begins))
     return ops.any(runs > 1)

@@ -189,7 +189,7 @@ class LinearAttention(CausalMixer):
         by_features = self.num_heads == 1 and algorithm != "direct"
         if not by_features:
             value = affine(value, self.value_kernel, self.value_bias)
-        q, keys, x = (split_heads(each, self.num_heads) for each in (q, keys, to_float32(value)))
+        q, keys, x = (split_heads(part, self.num_heads) for part in (q, keys, to_float32(value)))
         key_sum = ops.cumsum(keys, axis=1) if self.causal else ops.sum(keys, 1, keepdims=True)
         weight = ops.sum(q * key_sum, axis=-1, keepdims=True)
 

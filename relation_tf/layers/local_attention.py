@@ -189,8 +189,8 @@ class LocalAttention(CausalMixer):
         if self.global_tokens:
             first = slice(0, self.global_tokens)
             keys, values = (
-                ops.concatenate([x, every[:, None, first] + 0 * x[:, :, :1]], axis=2)
-                for x, every in ((keys, tokens.keys), (values, tokens.values))
+                ops.concatenate([x, all_tokens[:, None, first] + 0 * x[:, :, :1]], axis=2)
+                for x, all_tokens in ((keys, tokens.keys), (values, tokens.values))
             )
             number = ops.arange(ops.shape(tokens.keys[:, first])[1], dtype="int32")
             rank = ops.concatenate([rank, number + 0 * rank[:, :, :1]], axis=-1)

@@ -165,9 +165,9 @@ def _running_peaks(log_decays: Any, log_inputs: Any) -> Any:
     positions = ops.arange(length, dtype="int32")[:, None]
 
     def double(span: Any, decays: Any, peaks: Any) -> Any:
-        there = positions >= span
-        peaks_before = ops.where(there, ops.roll(peaks, span, axis=1), LOWEST)
-        decays_before = ops.where(there, ops.roll(decays, span, axis=1), 0.0)
+        has_earlier = positions >= span
+        peaks_before = ops.where(has_earlier, ops.roll(peaks, span, axis=1), LOWEST)
+        decays_before = ops.where(has_earlier, ops.roll(decays, span, axis=1), 0.0)
         return 2 * span, decays + decays_before, ops.maximum(peaks, decays + peaks_before)
 
     state = (1, log_decays, log_inputs)

@@ -87,7 +87,7 @@ class RecurrentMixer(CausalMixer):
         count = None if query is value else ops.shape(query)[1]
         skip, terms = _first(count, terms.skip), terms._replace(skip=None)
         # The states that queries read do not depend on tokens after the last query.
-        output = self.recurred(*(_first(count, each) for each in (queries, terms, value_mask)))
+        output = self.recurred(*(_first(count, x) for x in (queries, terms, value_mask)))
         if not self.causal:
             reverse = (
                 reversed_tokens(queries),
@@ -151,7 +151,7 @@ class MatrixStateMixer(RecurrentMixer):
 def _first(count: Any, x: Any) -> Any:
     """Return the first `count` tokens of a tensor or of terms; all if it is None."""
     if isinstance(x, Terms):
-        return Terms(*(_first(count, each) for each in x))
+        return Terms(*(_first(count, term) for term in x))
     return x if x is None or count is None else part(x, 0, count)
 
 

@@ -235,7 +235,7 @@ def presets_with(
 ) -> dict[str, dict[str, Any]]:
     """Return the presets of `TokenMixer` with other defaults of both variants, and of one."""
     more = {"equations": {}, "released_code": released_code or {}}
-    return {name: {**each, **defaults, **more[name]} for name, each in TokenMixer.presets.items()}
+    return {name: {**x, **defaults, **more[name]} for name, x in TokenMixer.presets.items()}
 
 
 def affine(x: Any, kernel: Any, bias: Any) -> Any:

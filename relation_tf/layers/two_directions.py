@@ -92,11 +92,11 @@ class TwoDirections(TokenMixer):
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create the weights of both layers."""
-        for each in (self.layer, self.backward):
-            if not each.built:  # a loaded layer is
-                each.build((None, None, query_width), (None, None, value_width))
-            if not (self.trainable and each.trainable):
-                each.trainable = False  # also its weights, which a model would train
+        for layer in (self.layer, self.backward):
+            if not layer.built:  # a loaded layer is
+                layer.build((None, None, query_width), (None, None, value_width))
+            if not (self.trainable and layer.trainable):
+                layer.trainable = False  # also its weights, which a model would train
 
     def mix_masked(
         self, query: Any, value: Any, query_mask: Any, value_mask: Any, training: bool

@@ -45,7 +45,7 @@ from relation_tf.layers.base import BaseLayer, cloned
 from relation_tf.layers.masking import float32_or_wider
 from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.encoders import declares_causal
-from relation_tf.networks.feature_projection import projected_answer
+from relation_tf.networks.feature_projection import projected_output
 from relation_tf.networks.mechanisms import accepts, make_layer
 from relation_tf.networks.mixing import (
     copy_of,
@@ -234,13 +234,13 @@ def token_classifier(
         positions = LearnedPositionEncoding(from_last_token, name="decoder_positions")
         width = _DECODER_WIDTH * vectors.shape[-1]
         vectors = encoder.dense("decoder_hidden", width, "relu")(positions(repeated))
-    return keras.Model(text, encoder.answer("output", num_classes, None)(vectors))
+    return keras.Model(text, encoder.output_layer("output", num_classes, None)(vectors))
 
 
 def _network(encoder: TextEncoder, num_texts: int, num_classes: int | None) -> keras.Model:
     texts = encoder.inputs(num_texts)
-    answer = encoder.answers(texts, "output", num_classes)
-    return keras.Model(texts[0] if num_texts == 1 else texts, answer)
+    outputs = encoder.outputs(texts, "output", num_classes)
+    return keras.Model(texts[0] if num_texts == 1 else texts, outputs)
 
 
 class TextEncoder:
@@ -302,7 +302,12 @@ class TextEncoder:
                 self.segments = SegmentEncoding(initializer, name=f"{prefix}segment_embedding")
             if width := config.short_convolution:
                 self.convolution = ShortConvolution(width, name=f"{prefix}short_convolution")
-            self.head = self._head()
+            self.head = None  # if one token is read
+            if self.entry.head in _HEADS:
+                initializer = cloned(self.initializer)
+                self.head = _HEADS[self.entry.head](
+                    config.units, kernel_initializer=initializer, name=f"{prefix}head"
+                )
         self.contextual: Any = None
         if config.contextual is not None:
             self._freeze(config.contextual)
@@ -364,14 +369,6 @@ class TextEncoder:
                 )
             self.embedding.set_weights([config.embeddings])
 
-    def _head(self) -> Any:
-        """Return the layer that pools the tokens; None if one token is read."""
-        make = _HEADS.get(self.entry.head)
-        if make is None:
-            return None
-        initializer = cloned(self.initializer)
-        return make(self.config.units, kernel_initializer=initializer, name=f"{self.prefix}head")
-
     def inputs(self, number: int, suffix: str = "") -> list[Any]:
         """Return the inputs for one text or a pair: token ids or strings."""
         names = [f"tokens{suffix}"] if number == 1 else [f"tokens{suffix}_{i}" for i in (1, 2)]
@@ -385,7 +382,7 @@ class TextEncoder:
             units, activation, kernel_initializer=cloned(self.initializer), name=name, **kwargs
         )
 
-    def answer(
+    def output_layer(
         self, name: str, num_classes: int | None, activation: str | None = "softmax"
     ) -> keras.layers.Dense:
         """Return the output layer: class probabilities, or a score in [0, 1] if None."""
@@ -393,25 +390,24 @@ class TextEncoder:
         wide = float32_or_wider(keras.config.dtype_policy().compute_dtype)
         if num_classes is None:
             return self.dense(name, 1, "sigmoid", dtype=wide)
-        return self.dense(
-            name, positive_integer("num_classes", num_classes), activation, dtype=wide
-        )
+        positive_integer("num_classes", num_classes)
+        return self.dense(name, num_classes, activation, dtype=wide)
 
-    def answers(self, texts: Sequence[Any], name: str, num_classes: int | None) -> Any:
-        """Return the outputs for texts, see `answer`.
+    def outputs(self, texts: Sequence[Any], name: str, num_classes: int | None) -> Any:
+        """Return the outputs for texts, see `output_layer`.
 
         Raises:
             ValueError: If scores should be computed with feature projection.
         """
         if self.common is None:
             vector = self.vector(texts)  # first: layers draw their seeds in the order of creation
-            return self.answer(name, num_classes)(vector)
+            return self.output_layer(name, num_classes)(vector)
         if num_classes is None:
             raise ValueError(
                 "`feature_projection` must be False for a regressor. "
                 "Received: feature_projection=True"
             )
-        return projected_answer(self, texts, name, num_classes)
+        return projected_output(self, texts, name, num_classes)
 
     def vector(self, texts: Sequence[Any]) -> Any:
         """Return the sentence vector of one text, or the product of the vectors of a pair."""
@@ -438,10 +434,8 @@ class TextEncoder:
         return self.layers[name]
 
     def _features(self, text: Any, hidden_name: str, segment: int) -> Any:
-        if self.entry.input_type == "text":
-            mixed = self.mechanism(text)
-        else:
-            mixed = self._mixed(text, segment)
+        reads_text = self.entry.input_type == "text"
+        mixed = self.mechanism(text) if reads_text else self._mixed(text, segment)
         hidden = self._hidden(mixed, hidden_name)
         return hidden[:, 0] if len(hidden.shape) == 3 else hidden
 

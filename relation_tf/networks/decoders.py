@@ -282,7 +282,7 @@ class RecurrentEncoderDecoder(EncoderDecoder):
         start = self._first(states), ops.zeros_like(states[:, 0])
         tokens = ops.transpose(x, (1, 0, 2)), ops.transpose(kept)
         _, (s, context) = ops.scan(step, start, tokens)
-        s, context = (ops.transpose(each, (1, 0, 2)) for each in (s, context))
+        s, context = (ops.transpose(states, (1, 0, 2)) for states in (s, context))
         return self.drop(self._read(s, context, x), training=training)
 
     def start(self, source: Any, batch_size: Any, max_length: int) -> DecoderState:
@@ -754,8 +754,8 @@ class DecoderBlock(EncoderBlock):
 
         def look(x: Any) -> Any:
             nonlocal weights
-            seen, weights = self.look(x, *source)
-            return seen
+            attended, weights = self.look(x, *source)
+            return attended
 
         x = self.add(self.look_norm, look, x, training)
         return super().after_mixing(x, mask, source, training)[0], weights
@@ -801,7 +801,7 @@ class SourceAttention(BaseLayer):
 
     def call(self, x: Any, keys: Any, values: Any, kept: Any) -> tuple[Any, Any]:
         """Apply all attention heads."""
-        queries, keys, values = (self._heads(each) for each in (self.query(x), keys, values))
+        queries, keys, values = (self._heads(part) for part in (self.query(x), keys, values))
         scores = ops.matmul(queries, ops.transpose(keys, (0, 1, 3, 2)))
         scores = to_float32(scores) * (self.units // self.num_heads) ** -0.5
         weights = masked_softmax(scores, kept[:, None])  # (batch, heads, queries, tokens)

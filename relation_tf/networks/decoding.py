@@ -151,7 +151,13 @@ def beam_search(
         if (_finished(last, end) | np.isneginf(scores)).all():
             break
         state = state._replace(target=_take(state.target, (first_row + parent).ravel()))
-    ids = _trace(tokens, parents)
+    # Follow the beams of the last step back to the first.
+    beam = np.broadcast_to(np.arange(beam_width), (batch, beam_width))
+    steps = []
+    for last, parent in zip(reversed(tokens), reversed(parents), strict=True):
+        steps.append(np.take_along_axis(last, beam, axis=1))
+        beam = np.take_along_axis(parent, beam, axis=1)
+    ids = np.stack(steps[::-1], axis=-1)
     normalized = _normalized(ids, scores, length_penalty)
     row, beam = np.arange(batch), normalized.argmax(axis=1)
     return _decoded(ids[row, beam], scores[row, beam], length_penalty)
@@ -172,8 +178,8 @@ def exact_match(targets: np.ndarray, ids: np.ndarray) -> float:
         0.5
     """
     width = max(targets.shape[1], ids.shape[1])
-    one, other = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (targets, ids))
-    return float((one == other).all(axis=1).mean())
+    expected, decoded = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (targets, ids))
+    return float((expected == decoded).all(axis=1).mean())
 
 
 def _check(model: EncoderDecoder, start: int, end: int, max_length: int) -> None:
@@ -209,16 +215,6 @@ def _take(tensors: Any, rows: np.ndarray) -> Any:
     return keras.tree.map_structure(
         lambda x: ops.take(x, rows, axis=0) if len(x.shape) else x, tensors
     )
-
-
-def _trace(tokens: list[np.ndarray], parents: list[np.ndarray]) -> np.ndarray:
-    """Return the sequences `(batch, beams, tokens)` of the beams of the last step."""
-    beam = np.broadcast_to(np.arange(tokens[0].shape[1]), tokens[0].shape)
-    ids = []
-    for last, parent in zip(reversed(tokens), reversed(parents), strict=True):
-        ids.append(np.take_along_axis(last, beam, axis=1))
-        beam = np.take_along_axis(parent, beam, axis=1)
-    return np.stack(ids[::-1], axis=-1)
 
 
 def _normalized(ids: np.ndarray, scores: np.ndarray, length_penalty: float) -> np.ndarray:

@@ -186,8 +186,8 @@ class Encoder(BaseLayer):
         """
         mask = boolean(mask, x)
         outputs = [self._enter(x, mask)]
-        for block, seen in zip(self.blocks, source or [None] * self.num_layers, strict=True):
-            outputs.append(block(outputs[-1], mask=mask, training=training, source=seen))
+        for block, memory in zip(self.blocks, source or [None] * self.num_layers, strict=True):
+            outputs.append(block(outputs[-1], mask=mask, training=training, source=memory))
         return outputs
 
     def _enter(self, x: Any, mask: Any) -> Any:
@@ -276,8 +276,8 @@ class Encoder(BaseLayer):
         """
         outputs, after, weights = [self._enter(x, mask)], [], None
         source = source or [None] * self.num_layers
-        for block, before, seen in zip(self.blocks, state, source, strict=True):
-            x, next_state, weights = block.step(outputs[-1], before, mask, seen)
+        for block, before, memory in zip(self.blocks, state, source, strict=True):
+            x, next_state, weights = block.step(outputs[-1], before, mask, memory)
             outputs.append(x)
             after.append(next_state)
         return self._output(outputs, mask), tuple(after), weights
@@ -489,11 +489,11 @@ class EncoderBlock(BaseLayer):
         # Masks are passed by name; without this Keras warns that they are lost.
         self.mixer.supports_masking = True
         tokens = keras.KerasTensor((None, None, units), self.compute_dtype)
-        given = tuple(mix_all(self.mixer, tokens, None).shape)
-        if given != (None, None, units):
+        shape = tuple(mix_all(self.mixer, tokens, None).shape)
+        if shape != (None, None, units):
             raise ValueError(
                 f"{type(self.mixer).__name__} must return (batch, tokens, units={units}) in an "
-                f"encoder. Received: an output of shape {given}"
+                f"encoder. Received: an output of shape {shape}"
             )
         dense = partial(built_child, self, keras.layers.Dense)
         self.mixer_norm = built_norm(self, "mixer_norm", units)
@@ -542,7 +542,9 @@ def declares_causal(layer: Any) -> bool:
     """Return True if a layer, or each layer in the blocks of a built encoder, is `causal`."""
     if getattr(layer, "causal", False):
         return True
-    return isinstance(layer, Encoder) and all(declares_causal(each.mixer) for each in layer.blocks)
+    return isinstance(layer, Encoder) and all(
+        declares_causal(block.mixer) for block in layer.blocks
+    )
 
 
 def built_norm(parent: Any, name: str, units: int) -> Any:
@@ -694,6 +696,6 @@ class MultiHeadSelfAttention(TokenMixer):
             return self.attention(query, value, training=training)
         some = ops.any(value_mask, axis=1, keepdims=True)
         # Softmax over no tokens depends on the backend: attend to all tokens, then return zero.
-        seen = ops.logical_or(value_mask, ops.logical_not(some))[:, None, :]
-        mixed = self.attention(query, value, attention_mask=seen, training=training)
+        visible = ops.logical_or(value_mask, ops.logical_not(some))[:, None, :]
+        mixed = self.attention(query, value, attention_mask=visible, training=training)
         return ops.where(some[..., None], mixed, ops.zeros_like(mixed))

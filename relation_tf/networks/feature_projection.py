@@ -76,7 +76,7 @@ class OrthogonalProjection(BaseLayer):
 
     def call(self, features: Sequence[Any]) -> Any:
         """Return `f_p` without its part in the direction of `f_c`."""
-        main, common = (to_float32(each) for each in features)
+        main, common = (to_float32(x) for x in features)
         common, square = _scaled(common)
         share = ops.sum(main * common, axis=-1, keepdims=True) / square
         return ops.cast(main - share * common, features[0].dtype)
@@ -151,7 +151,7 @@ class MainBranch(BaseLayer):
         return shapes[0]
 
 
-def projected_answer(encoder: Any, texts: Sequence[Any], name: str, num_classes: int) -> Any:
+def projected_output(encoder: Any, texts: Sequence[Any], name: str, num_classes: int) -> Any:
     """Return the class probabilities from the projected features of texts.
 
     Args:
@@ -162,15 +162,15 @@ def projected_answer(encoder: Any, texts: Sequence[Any], name: str, num_classes:
     """
     main, common = encoder.features(texts), encoder.common.features(texts)
     projected = OrthogonalProjection(name=f"{name}_projection")([main, common])
-    answer = encoder.answer(name, num_classes)(encoder.before_output(projected))
+    output = encoder.output_layer(name, num_classes)(encoder.before_output(projected))
     # Only the direction of f_c matters to the projection. With features of any length the reversed
     # gradient would increase the loss of the common classifier without limit.
     direction = Direction(name=f"{name}_direction")(common)
     reversed_ = GradientReversal(encoder.config.reversal_weight, name=f"{name}_reversal")(direction)
-    common_answer = encoder.answer(f"common_{name}", num_classes)(
+    common_output = encoder.output_layer(f"common_{name}", num_classes)(
         encoder.common.before_output(reversed_)
     )
-    return MainBranch(name=f"{name}_branches")([answer, common_answer])
+    return MainBranch(name=f"{name}_branches")([output, common_output])
 
 
 def training_branches(model: keras.Model) -> keras.Model | None:

@@ -145,8 +145,8 @@ class LanguageModel(keras.Model):
             start = ops.arange(batch, dtype="int32") * tokens
             rows = ops.mod(at, tokens) + start[:, None]
             hidden = ops.take(hidden, ops.reshape(rows, (-1,)), axis=0)
-            there = ops.reshape(ops.logical_and(at >= -tokens, at < tokens), (-1, 1))
-            hidden = ops.where(there, hidden, float("nan"))
+            is_inside = ops.reshape(ops.logical_and(at >= -tokens, at < tokens), (-1, 1))
+            hidden = ops.where(is_inside, hidden, float("nan"))
         return ops.reshape(self._logits(hidden), (batch, places, self.vocabulary_size))
 
     def _logits(self, hidden: Any) -> Any:

@@ -9,9 +9,9 @@ import importlib
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 from relation_tf.errors import (
     SuiteError,
@@ -21,12 +21,15 @@ from relation_tf.errors import (
     no_such_module,
     quote,
 )
-from relation_tf.registry import MECHANISMS, Mechanism
+from relation_tf.registry import MECHANISMS, Mechanism, options_of
 
 __all__ = ["MECHANISMS", "Mechanism"]
 
-# Modules of the bases of all layers, whose arguments are not options.
-_BASES = ("builtins", "keras.src.layers.layer", "keras.src.ops.operation")
+Compute = Literal["readout", "all"]
+Positions = Literal["sine", "softmax", "learned"]
+Network = Literal["benchmark", "plain"]
+Sharing = Literal["shared", "shared-private", "adversarial", "single-channel", "bi-channel"]
+
 _RELEASED_CODE = {"variant": "released_code"}
 
 
@@ -197,10 +200,13 @@ def make_layer(
     try:
         return factory(name=name, **arguments)
     except (TypeError, ValueError) as error:
-        _refuse_unknown(factory, [*(options or {})], str(error))
-        given = ", ".join(f"{_line(key)}={_cut(repr(value))}" for key, value in arguments.items())
+        known = options_of(factory)
+        for option in options or {}:
+            if option not in known and f"'{option}'" in str(error):
+                raise UnknownNameError(f"{factory.__name__} option", option, known) from error
+        values = ", ".join(f"{_line(key)}={_cut(repr(value))}" for key, value in arguments.items())
         reason = _line(str(error), 400)
-        raise ValueError(f"cannot create {factory.__name__} with {given}: {reason}") from error
+        raise ValueError(f"cannot create {factory.__name__} with {values}: {reason}") from error
 
 
 def factory_of(entry: Mechanism) -> Callable[..., Any]:
@@ -227,8 +233,8 @@ def in_blocks(
     """
     selected = {"variant": "equations"} if equations and "variant" in entry.options else {}
     variant = {**entry.options, **selected, **(options or {})}.get("variant")
-    own = {} if variant == _RELEASED_CODE["variant"] else entry.block_options
-    return {**own, **selected, **(options or {})}
+    defaults = {} if variant == _RELEASED_CODE["variant"] else entry.block_options
+    return {**defaults, **selected, **(options or {})}
 
 
 def block_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
@@ -270,8 +276,8 @@ def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
     if inside := _inside(mechanism, options):
         names += nested_mechanisms(str(inside["mechanism"]), _table(inside.get("options")))
     if entry is not None and entry.output_type == "sequence" and options.get("decoder_mechanism"):
-        own = _table(options.get("decoder_options"))
-        names += nested_mechanisms(str(options["decoder_mechanism"]), own)
+        decoder_options = _table(options.get("decoder_options"))
+        names += nested_mechanisms(str(options["decoder_mechanism"]), decoder_options)
     return [*dict.fromkeys(names)]
 
 
@@ -363,26 +369,6 @@ def load(path: str, kind: str = "mechanism") -> Any:
         elif f"{module_name}.".startswith(f"{getattr(error, 'name', None)}."):
             reason = no_such_module(module_name)
         raise ValueError(f"cannot import {kind} {_cut(path)!r}: {reason}") from error
-
-
-def _refuse_unknown(factory: Any, given: Iterable[str], reason: str) -> None:
-    """Raise an error that names the option which a factory does not know, if that is the reason."""
-    options = options_of(factory)
-    for name in given:
-        if name not in options and f"'{name}'" in reason:
-            raise UnknownNameError(f"{factory.__name__} option", name, options)
-
-
-def options_of(factory: Any) -> list[str]:
-    """Return the options that a function, a class and its bases declare, without Keras's Layer."""
-    functions = [factory]
-    if inspect.isclass(factory):
-        own = [base for base in factory.__mro__ if base.__module__ not in _BASES]
-        functions = [vars(base)["__init__"] for base in own if "__init__" in vars(base)]
-    parameters = [each for one in functions for each in inspect.signature(one).parameters.values()]
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    names = dict.fromkeys(each.name for each in parameters if each.kind not in variable)
-    return [name for name in names if name not in ("self", "name", "dtype")]
 
 
 def accepts(layer: Any, argument: str) -> bool:

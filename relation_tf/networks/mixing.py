@@ -21,9 +21,8 @@ from relation_tf.networks.mechanisms import (
     find_mechanism,
     in_blocks,
     make_layer,
-    options_of,
 )
-from relation_tf.registry import Mechanism
+from relation_tf.registry import Mechanism, options_of
 
 
 def entry_of(mechanism: Any) -> Mechanism:
@@ -130,8 +129,8 @@ class MixerFactory:
     def __post_init__(self) -> None:
         true_or_false("causal", self.causal)
         entry_of(self.mechanism)
-        given = (self.options or {}).get("num_heads")
-        if None not in (given, self.num_heads) and given != self.num_heads:
+        heads = (self.options or {}).get("num_heads")
+        if None not in (heads, self.num_heads) and heads != self.num_heads:
             raise ValueError(
                 "`num_heads` must not differ from options['num_heads']. "
                 f"Received: num_heads={self.num_heads}, options={dict(self.options or {})}"
@@ -172,8 +171,8 @@ class MixerFactory:
         causal = {"causal": True} if self.causal else {}
         options = {"dtype": dtype, **causal, **in_blocks(entry, self._options, self.causal)}
         inner = options.get("options") if "mechanism" in entry.options else None
-        given = options.get("seed", inner.get("seed") if isinstance(inner, Mapping) else None)
-        seed = _block_seed(given, i, seed)
+        own_seed = options.get("seed", inner.get("seed") if isinstance(inner, Mapping) else None)
+        seed = _block_seed(own_seed, i, seed)
         if seed is not None and "seed" in options_of(factory_of(entry)):
             options["seed"] = seed
         return make_layer(entry, units, dropout, options, name="mixer")
@@ -192,7 +191,7 @@ class MixerFactory:
 def _as_path(value: Any) -> Any:
     """Return a mechanism, or options with mechanisms, with each class as its path."""
     if isinstance(value, Mapping):
-        return {name: _as_path(each) for name, each in value.items()}
+        return {name: _as_path(x) for name, x in value.items()}
     return f"{value.__module__}:{value.__qualname__}" if isinstance(value, type) else value
 
 
@@ -206,10 +205,10 @@ def _is_causal(mechanism: Any, options: Mapping[str, Any]) -> bool:
     return _is_causal(options.get("mechanism", mechanism), inner)
 
 
-def _block_seed(given: int | None, i: int, seed: int | None) -> int | None:
+def _block_seed(own_seed: int | None, i: int, seed: int | None) -> int | None:
     """Return the mechanism's seed in block i, from its own or else that of the stack."""
     # Even parts of the stack's seed are those of the dropouts after the mechanisms.
-    return seed_of_part(seed, 2 * i + 1) if given is None else seed_of_copy(given, i)
+    return seed_of_part(seed, 2 * i + 1) if own_seed is None else seed_of_copy(own_seed, i)
 
 
 def two_directions(

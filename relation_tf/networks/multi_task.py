@@ -11,8 +11,9 @@ from keras import ops
 from relation_tf.layers.arguments import non_negative_number, one_of
 from relation_tf.layers.base import BaseLayer
 from relation_tf.networks.classifiers import TextEncoder
-from relation_tf.networks.config import NetworkConfig, Sharing, configured
+from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.feature_projection import GradientReversal
+from relation_tf.networks.mechanisms import Sharing
 
 
 class TaskHead(NamedTuple):
@@ -112,9 +113,9 @@ def multi_task_networks(
     models = []
     for number, head in enumerate(heads):
         texts = shared.inputs(head.inputs, f"_{head.name}")
-        output = f"output_{head.name}"
+        name = f"output_{head.name}"
         if sharing in ("shared", "single-channel"):
-            answer = shared.answers(texts, output, head.num_classes)
+            outputs = shared.outputs(texts, name, head.num_classes)
         else:
             vector = shared.vector(texts)
             private = TextEncoder(
@@ -130,8 +131,8 @@ def multi_task_networks(
                 penalty = Orthogonality(orthogonality_weight, name=f"{head.name}_orthogonality")
                 vector = penalty([adversary([vector, logits]), private])
             vector = keras.layers.Concatenate(name=f"{head.name}_vector")([vector, private])
-            answer = shared.answer(output, head.num_classes)(vector)
-        models.append(keras.Model(texts[0] if len(texts) == 1 else texts, answer))
+            outputs = shared.output_layer(name, head.num_classes)(vector)
+        models.append(keras.Model(texts[0] if len(texts) == 1 else texts, outputs))
     if sharing in ("single-channel", "bi-channel"):
         for layer in (*vars(shared).values(), *shared.layers.values()):
             if isinstance(layer, keras.layers.Layer):

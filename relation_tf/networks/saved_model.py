@@ -120,9 +120,7 @@ def _load(folder: str) -> tuple[Any, Any]:
 def _variables(function: Any) -> list[Any]:
     """Return the variables that a saved function uses."""
     graphs = getattr(function, "concrete_functions", [function])
-    return list(
-        {id(variable): variable for graph in graphs for variable in graph.variables}.values()
-    )
+    return [*{id(x): x for graph in graphs for x in graph.variables}.values()]
 
 
 def _width(function: Any, folder: str) -> int:

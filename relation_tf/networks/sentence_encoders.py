@@ -237,14 +237,14 @@ class ConvolutionalNetwork(SentenceEncoder):
     def build_encoder(self, width: int) -> None:
         """Create the convolutions, grouped by width."""
         self.convolutions = [
-            self._convolution(f"convolution_{i}_{layer}", window, self.units if layer else width)
+            built_child(
+                self, keras.layers.Conv1D, f"convolution_{i}_{layer}",
+                self.units if layer else width, self.units, window,
+                padding="same", activation=self.activation, **self.weight_arguments(),
+            )
             for i, window in enumerate(self.widths)
             for layer in range(self.num_layers)
-        ]
-
-    def _convolution(self, name: str, window: int, width: int) -> keras.layers.Conv1D:
-        arguments = {"padding": "same", "activation": self.activation, **self.weight_arguments()}
-        return built_child(self, keras.layers.Conv1D, name, width, self.units, window, **arguments)
+        ]  # fmt: skip
 
     def encode(self, x: Any, mask: Any, training: bool) -> Any:
         """Return the concatenated maxima of all widths."""

@@ -262,29 +262,29 @@ def blocks(template: str, **values: Any) -> list[Block]:
     opened: list[tuple[str, list[Block]]] = [("", [])]
     styles: dict[str, Any] = {"!": "warning", ">": "note", "#": "headline", "": ""}
     for kind, content in chunks(template, **values):
-        own = opened[-1][1]
+        current = opened[-1][1]
         if kind == "placed":
-            own += _placed(content)
+            current += _placed(content)
         elif kind == "###":
-            own.append(Heading(content))
+            current.append(Heading(content))
         elif kind in {"-", "!-"}:
-            own.append(Bullets(content, "warning" if kind == "!-" else ""))
+            current.append(Bullets(content, "warning" if kind == "!-" else ""))
         elif kind == "+++" and content:
             opened.append((content, []))
         elif kind == "+++":
             summary, inner = opened.pop()
             opened[-1][1].append(Folded(summary, inner))
         else:
-            own.append(Paragraph(content, styles[kind]))
-    ((_, found),) = opened
-    return found
+            current.append(Paragraph(content, styles[kind]))
+    ((_, finished),) = opened
+    return finished
 
 
 def _placed(content: Any) -> list[Block]:
     if content is None:
         return []
     if isinstance(content, list):
-        return _with_one_legend([block for each in content for block in _placed(each)])
+        return _with_one_legend([block for item in content for block in _placed(item)])
     if isinstance(content, Picture):
         return [Figure(content, content.legend)] if content.panels else []
     return [content]
@@ -292,14 +292,14 @@ def _placed(content: Any) -> list[Block]:
 
 def _with_one_legend(blocks: Sequence[Block]) -> list[Block]:
     """Return the blocks, but figures without the legend of the figure before them."""
-    own: list[Block] = []
+    result: list[Block] = []
     shown: Mapping[str, Style] = {}
     for block in blocks:
         if isinstance(block, Figure):
             repeated, shown = block.legend == shown, block.legend
             block = replace(block, legend={}) if repeated else block
-        own.append(block)
-    return own
+        result.append(block)
+    return result
 
 
 class Section:
@@ -356,8 +356,8 @@ def table_by_task(label: str, data: pd.DataFrame, columns: Mapping[Column, Show]
     """
     rows = [
         Row([show(row) for show in columns.values()], row.task)
-        for _, own in data.groupby("task", sort=False)
-        for row in rows_of(own)
+        for _, task_rows in data.groupby("task", sort=False)
+        for row in rows_of(task_rows)
     ]
     return Table(label, [*columns], rows, by_task=True)
 
@@ -372,27 +372,27 @@ def within(blocks: Sequence[Block]) -> Iterator[Block]:
 
 def record(block: Block) -> dict[str, Any]:
     """Return what a block shows as JSON: words without markup, cells with their notes."""
-    found: dict[str, Any] = {"kind": type(block).__name__.lower()}
+    kind: dict[str, Any] = {"kind": type(block).__name__.lower()}
     if isinstance(block, Paragraph | Heading):
-        return found | {"text": plain(block.text)}
+        return kind | {"text": plain(block.text)}
     if isinstance(block, Bullets):
-        return found | {"items": [*map(plain, block.items)]}
+        return kind | {"items": [*map(plain, block.items)]}
     if isinstance(block, Facts):
-        return found | {"items": dict(block.pairs())}
+        return kind | {"items": dict(block.pairs())}
     if isinstance(block, Code):
-        return found | {"text": block.text}
+        return kind | {"text": block.text}
     if isinstance(block, Figure):
         panels = {panel.title: panel.alt for panel in block.picture.panels}
-        return found | {"name": block.picture.name, "text": block.picture.alt, "panels": panels}
+        return kind | {"name": block.picture.name, "text": block.picture.alt, "panels": panels}
     if isinstance(block, Table):
         columns, rows = block.flat()
         cells = [[cell.with_notes() for cell in row] for row in rows]
-        return found | {
+        return kind | {
             "text": block.label,
             "columns": [column.heading for column in columns],
             "rows": cells,
         }
-    return found | {"text": plain(block.summary), "blocks": [*map(record, block.blocks)]}
+    return kind | {"text": plain(block.summary), "blocks": [*map(record, block.blocks)]}
 
 
 MOST_ROWS = 300  # of a table
@@ -411,8 +411,10 @@ def limited(blocks: Iterable[Block]) -> list[Block]:
         cut: Block = block
         sizes: dict[str, tuple[int, int]] = {}
         if isinstance(block, Table):
-            sizes = {"rows": (MOST_ROWS, len(block.rows))}
-            sizes["columns"] = MOST_COLUMNS, len(block.columns)
+            sizes = {
+                "rows": (MOST_ROWS, len(block.rows)),
+                "columns": (MOST_COLUMNS, len(block.columns)),
+            }
             rows = [replace(row, cells=row.cells[:MOST_COLUMNS]) for row in block.rows[:MOST_ROWS]]
             cut = replace(block, columns=block.columns[:MOST_COLUMNS], rows=rows)
         elif isinstance(block, Figure):
@@ -422,10 +424,10 @@ def limited(blocks: Iterable[Block]) -> list[Block]:
         elif isinstance(block, Folded):
             cut = replace(block, blocks=limited(block.blocks))
         shown.append(cut)
-        notes = [first_of(*own, noun) for noun, own in sizes.items() if own[1] > own[0]]
+        notes = [first_of(most, size, noun) for noun, (most, size) in sizes.items() if size > most]
         if notes:
-            said = f"Shown: {' and '.join(notes)}. All are in the CSV files."
-            shown.append(Paragraph(said, "note"))
+            text = f"Shown: {' and '.join(notes)}. All are in the CSV files."
+            shown.append(Paragraph(text, "note"))
     return shown
 
 
@@ -437,22 +439,22 @@ def of_family(blocks: Sequence[Block], family: str) -> list[Block]:
         family: Name of the family; empty if there is only one.
     """
     slug = re.sub(r"[^a-z0-9]+", "-", family.lower()).strip("-")
-    found: list[Block] = []
+    renamed: list[Block] = []
     for block in blocks:
-        own = block
+        copy = block
         if family and isinstance(block, Folded):
-            own = replace(block, blocks=of_family(block.blocks, family))
+            copy = replace(block, blocks=of_family(block.blocks, family))
         elif family and isinstance(block, Figure):
             picture = replace(block.picture, name=f"{block.picture.name}-{slug}")
-            own = replace(block, picture=picture)
+            copy = replace(block, picture=picture)
         elif family and isinstance(block, Table):
             paper = block.paper and Paper(
                 f"{block.paper.label}-{slug}",
                 f"{block.paper.caption.rstrip('.')} ({in_markup(family)}).",
             )
-            own = replace(block, label=f"{block.label}, {family}", paper=paper)
-        found.append(own)
-    return found
+            copy = replace(block, label=f"{block.label}, {family}", paper=paper)
+        renamed.append(copy)
+    return renamed
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:

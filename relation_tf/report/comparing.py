@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from shlex import quote as quote_words
 from typing import Any
@@ -13,7 +13,7 @@ import pandas as pd
 
 from relation_tf import __version__
 from relation_tf.config.families import Family, faults
-from relation_tf.config.plugins import load_plugins
+from relation_tf.config.user_code import load_plugins
 from relation_tf.errors import (
     OptionError,
     SuiteError,
@@ -21,7 +21,6 @@ from relation_tf.errors import (
     did_you_mean,
     join_names,
 )
-from relation_tf.option_fields import accepts
 from relation_tf.registry import PROCEDURES
 from relation_tf.report.data import ReportData
 from relation_tf.report.options import Chosen, ComparisonOptions
@@ -32,12 +31,13 @@ from relation_tf.report.sections.runs import in_a_line
 from relation_tf.report.sources import (
     LoadedScores,
     ScoreSource,
-    doubts,
     failing_layers,
     join,
     read_source,
+    source_warnings,
     tasks_named,
 )
+from relation_tf.settings import accepts
 from relation_tf.words import count, listed
 
 _CONTROL = "compares with a control, so it needs --control NAME"
@@ -57,12 +57,13 @@ def with_families(scores: Scores, given: ComparisonOptions) -> Scores:
     if given.families is None:
         return scores
     names = [*scores.methods]
-    families = [Family(f"family {i}", [*own]) for i, own in enumerate(given.families, start=1)]
-    for name in (name for family in families for name in family.methods if name not in names):
+    families = [Family(f"family {i}", [*x]) for i, x in enumerate(given.families, start=1)]
+    unknown = [name for family in families for name in family.methods if name not in names]
+    if unknown:
         raise OptionError(
             "families",
             f"must contain only methods of the sources: {join_names(names)}. Received: "
-            f"{name!r:.80}.{did_you_mean(name, names)}",
+            f"{unknown[0]!r:.80}.{did_you_mean(unknown[0], names)}",
         )
     for fault in faults(families, names):
         raise OptionError("families", fault)
@@ -87,8 +88,8 @@ def drop_lost_control(scores: Scores) -> Scores:
         scores: Joined scores of sources of which one or more have families.
     """
     for key in ("control", "reference"):
-        own = [getattr(family, key) for family in scores.families]
-        lost = None in own if own else getattr(scores, key) not in scores.methods
+        controls = [getattr(family, key) for family in scores.families]
+        lost = None in controls if controls else getattr(scores, key) not in scores.methods
         if lost:
             removed: dict[str, Any] = {key: None}
             families = [replace(family, **removed) for family in scores.families]
@@ -126,8 +127,8 @@ def with_test(scores: Scores, given: ComparisonOptions) -> Scores:
 def _check_test(option: str, name: str, control: str | None, *, over_tasks: bool) -> None:
     """Check that an option can name this test, and that it matches the control."""
     known = [
-        each
-        for each, procedure in PROCEDURES.items()
+        test
+        for test, procedure in PROCEDURES.items()
         if (procedure.compares == "over-tasks") == over_tasks
     ]
     if name not in known:
@@ -135,7 +136,7 @@ def _check_test(option: str, name: str, control: str | None, *, over_tasks: bool
     if control is None and PROCEDURES[name].against_control:
         raise OptionError(option, f"{name} {_CONTROL}")
     if control is not None and not PROCEDURES[name].against_control:
-        others = [each for each in known if PROCEDURES[each].against_control]
+        others = [test for test in known if PROCEDURES[test].against_control]
         raise OptionError(
             option,
             f"{name} compares all pairs, but there is a control, {control}. Tests with a control: "
@@ -161,7 +162,7 @@ def with_margin(scores: Scores, given: ComparisonOptions) -> Scores:
         return scores
     if scores.judged_against is None:
         raise OptionError("margin", "needs --reference NAME or --control NAME")
-    tasks = scores.own_tasks
+    tasks = scores.single_tasks
     for task in margins:
         if task not in tasks:
             raise OptionError(
@@ -176,9 +177,9 @@ def with_margin(scores: Scores, given: ComparisonOptions) -> Scores:
             f"{quote_words(f'{next(iter(margins))}=0.5')}",
         )
     scores = replace(scores, margin=margin, margins=margins, reference_declared=False)
-    for own in (margin, *margins.values()):
-        if not 0 < own < math.inf:
-            raise OptionError("margin", f"must be above 0. Received: {own:g}")
+    for value in (margin, *margins.values()):
+        if not 0 < value < math.inf:
+            raise OptionError("margin", f"must be above 0. Received: {value:g}")
     _check_sizes(scores)
     return scores
 
@@ -188,7 +189,7 @@ def _check_sizes(scores: Scores) -> None:
     sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
     largest = {
         task: 100.0 if scores.factor(task) == 100 else scores.factor(task) * float(sizes[task])
-        for task in scores.own_tasks
+        for task in scores.single_tasks
         if task in sizes
     }
     too_large = [task for task, size in largest.items() if 0 < size <= scores.margin_of(task)]
@@ -206,8 +207,8 @@ def _with_method(scores: Scores, key: str, chosen: Chosen) -> Scores:
     if isinstance(chosen, str) and chosen not in scores.methods:
         chosen = [name.strip() for name in chosen.split(",")]
     # Names of a table can be numbers.
-    several = not isinstance(chosen, str) and isinstance(chosen, Iterable)
-    names = [*map(str, chosen)] if several else [str(chosen)]
+    is_list = not isinstance(chosen, str) and isinstance(chosen, Iterable)
+    names = [*map(str, chosen)] if is_list else [str(chosen)]
     for name in (name for name in names if name not in scores.methods):
         raise OptionError(
             key,
@@ -216,12 +217,11 @@ def _with_method(scores: Scores, key: str, chosen: Chosen) -> Scores:
         )
     families = []
     for family in scores.families or [Family("", scores.methods)]:
-        found = [name for name in names if name in family.methods]
-        if len(found) != 1:
+        members = [name for name in names if name in family.methods]
+        if len(members) != 1:
             allowed = "name one method of each family" if scores.families else "be one method"
             raise OptionError(key, f"must {allowed}. Received: {join_names(names)}")
-        own: dict[str, Any] = {key: found[0]}
-        families.append(replace(family, **own))
+        families.append(replace(family, **{key: members[0]}))
     changed: dict[str, Any] = {"families": families if scores.families else (), key: listed(names)}
     return replace(scores, reference_declared=False, **changed)
 
@@ -260,7 +260,14 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
         raise SuiteError("compare: at least one source of scores is required")
     given = ComparisonOptions(**options)
     load_plugins(given.plugins)
-    read = _read(sources, given)
+    if given.labels is not None and len(given.labels) != len(sources):
+        received = f"{count(len(given.labels), 'name')} for {count(len(sources), 'source')}"
+        raise OptionError("labels", f"must be one name per source. Received: {received}")
+    labels: Sequence[str | None] = given.labels or [None] * len(sources)
+    read = [
+        read_source(source, label, number, given)
+        for number, (source, label) in enumerate(zip(sources, labels, strict=True), start=1)
+    ]
     _check_used(given, read)
     lower, higher = (
         tasks_named(names, read) for names in (given.lower_is_better, given.higher_is_better)
@@ -278,13 +285,25 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
 
         joined = join_results(read, scores)
     pretraining = [source.pretraining for source in read if source.pretraining]
+    origins = []
+    for source in read:
+        # Splits are named if it is no suite with all its scores.
+        splits = sorted({*source.scores.splits.values()} - {""}) if source.results is None else []
+        on = f", {join_names(splits, ' and ')} sets" if splits else ""
+        origins.append(f"{source.origin}{on}")
+    origin = {
+        "sources": origins,
+        "pre-training": [in_a_line(settings) for settings in pretraining],
+        "compare command": [given.command] if given.command else [],
+        "compare version": [f"relation_tf {__version__}"],
+    }
     data = ReportData(
         scores,
         joined,
         given.title or listed([source.label for source in read]),
         given.question,
-        doubts=[*failing_layers(read), *doubts(read, scores)],
-        origin=_origin(read, pretraining, given.command),
+        source_warnings=[*failing_layers(read), *source_warnings(read, scores)],
+        origin={key: values for key, values in origin.items() if values},
         manifests=[manifest for source in read for manifest in source.manifests],
         pretraining=pretraining,
         other_runs=_other_runs(read, scores),
@@ -303,12 +322,6 @@ def _other_runs(read: Sequence[LoadedScores], scores: Scores) -> pd.DataFrame:
     return runs[~(runs["status"].eq("failed") & repeated)]
 
 
-def _with_splits(source: LoadedScores) -> str:
-    """Return the origin of scores, with their splits if it is no suite with all its scores."""
-    known = sorted({*source.scores.splits.values()} - {""}) if source.results is None else []
-    return f"{source.origin}, {join_names(known, ' and ')} sets" if known else source.origin
-
-
 def _check_used(given: ComparisonOptions, read: Sequence[LoadedScores]) -> None:
     """Check that an option for tables or for several sources has an effect."""
     for_tables = {
@@ -323,28 +336,3 @@ def _check_used(given: ComparisonOptions, read: Sequence[LoadedScores]) -> None:
         raise OptionError("failed_as", "must not be set with --drop-failed")
     if given.merge and len(read) == 1:
         raise OptionError("merge", "needs two or more sources. Received: one")
-
-
-def _read(sources: Sequence[ScoreSource], given: ComparisonOptions) -> list[LoadedScores]:
-    labels = given.labels
-    if labels is not None and len(labels) != len(sources):
-        received = f"{count(len(labels), 'name')} for {count(len(sources), 'source')}"
-        raise OptionError("labels", f"must be one name per source. Received: {received}")
-    named: Sequence[str | None] = labels or [None] * len(sources)
-    return [
-        read_source(source, label, number, given)
-        for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
-    ]
-
-
-def _origin(
-    read: Sequence[LoadedScores], pretraining: Sequence[Mapping[str, Any]], command: str
-) -> dict[str, list[str]]:
-    """Return the sources and the command, without empty entries."""
-    origin = {
-        "sources": [_with_splits(source) for source in read],
-        "pre-training": [in_a_line(each) for each in pretraining],
-        "compare command": [command] if command else [],
-        "compare version": [f"relation_tf {__version__}"],
-    }
-    return {key: values for key, values in origin.items() if values}

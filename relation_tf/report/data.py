@@ -34,16 +34,16 @@ from relation_tf.report.lost_runs import (
 )
 from relation_tf.report.scores import SCORE, Scores
 from relation_tf.report.sections import MODULES
-from relation_tf.report.sections.answer import answer, brief, leading, progress, standings
+from relation_tf.report.sections.answer import brief, findings, leading, progress, standings
 from relation_tf.report.sections.learning_time import LearningTimes, learning_times
 from relation_tf.report.sections.predictions import ReadRows, read_rows, row_tables
 from relation_tf.report.sections.published import published_figures
 from relation_tf.report.sections.runs import (
     all_runs,
+    costs_of_runs,
     generated_data,
-    how_run,
     load_warnings,
-    made_with,
+    provenance,
     summarize_costs,
     unlike_machines,
     unlike_pretraining,
@@ -70,13 +70,13 @@ from relation_tf.report.sections.tuning import tuning_caveats
 from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge
 from relation_tf.report.text import Statement, in_markup, state
 from relation_tf.stats import PairwiseResult
-from relation_tf.steps import advance
 from relation_tf.tasks.metrics import find_metric
+from relation_tf.terminal import advance
 from relation_tf.words import capital, format_level
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
-    from relation_tf.config.published import Published
+    from relation_tf.config.suite import Published
 
 _MOST_PAIRS = 100  # if there are more, only pvalues.csv lists them
 
@@ -155,7 +155,7 @@ class Comparison:
     def rows(self) -> dict[str, pd.DataFrame]:
         """Standard errors from seeds and evaluation rows, and tests of pairs by rows."""
         names = {*self.scores.methods}
-        return row_tables([own.only(names) for own in self.report.predictions.sets])
+        return row_tables([rows.only(names) for rows in self.report.predictions.sets])
 
     @cached_property
     def headline(self) -> Statement | None:
@@ -170,14 +170,14 @@ class Comparison:
         """What limits the headline."""
         shown = self.headline and self.headline.values.get("reason") == "failed"
         return [
-            *(each for each in caveats(self) if not (shown and each.kind == "mostly_failed")),
+            *(caveat for caveat in caveats(self) if not (shown and caveat.kind == "mostly_failed")),
             *tuning_caveats(self.results, self.scores),
         ]
 
     @cached_property
-    def answer(self) -> list[Statement]:
+    def findings(self) -> list[Statement]:
         """The short answer: what the tests found, and what they cannot show."""
-        return [*answer(self)]
+        return [*findings(self)]
 
     @cached_property
     def learning_times(self) -> LearningTimes | None:
@@ -212,7 +212,7 @@ class ReportData:
         results: The runs that gave the scores, if known.
         title: Title of the report.
         question: Research question of the comparison.
-        doubts: Warnings about the sources of the scores.
+        source_warnings: Warnings about the sources of the scores.
         origin: Facts about the sources.
         manifests: Manifests of scores without `results`.
         pretraining: Settings of pre-trained encoders.
@@ -224,7 +224,7 @@ class ReportData:
     results: Results | None = None
     title: str = ""
     question: str = ""
-    doubts: Sequence[Statement] = ()
+    source_warnings: Sequence[Statement] = ()
     origin: Mapping[str, Sequence[str]] = field(default_factory=dict)
     manifests: Sequence[Mapping[str, Any]] = ()
     pretraining: Sequence[Mapping[str, Any]] = ()
@@ -234,19 +234,19 @@ class ReportData:
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """The comparison of each family by its name; only one, without name, if there is none."""
-        every = self.scores.families
-        if not every:
+        families = self.scores.families
+        if not families:
             return {"": Comparison(self, "", self.scores, self.results, self.runs, self.collapsed)}
-        found = {}
-        for family in every:
+        comparisons = {}
+        for family in families:
             results = None if self.results is None else self.results.only(family.methods)
             runs, lost = (
-                own[own["method"].isin(family.methods)] if len(own) else own
-                for own in (self.runs, self.collapsed)
+                table[table["method"].isin(family.methods)] if len(table) else table
+                for table in (self.runs, self.collapsed)
             )
             scores = self.scores.only(family)
-            found[family.name] = Comparison(self, family.name, scores, results, runs, lost)
-        return found
+            comparisons[family.name] = Comparison(self, family.name, scores, results, runs, lost)
+        return comparisons
 
     # ---- What was measured ----
 
@@ -264,7 +264,7 @@ class ReportData:
     @cached_property
     def run_costs(self) -> pd.DataFrame:
         """Costs of the suites' finished runs by task and method."""
-        return how_run(self.suite_runs)
+        return costs_of_runs(self.suite_runs)
 
     @cached_property
     def predictions(self) -> ReadRows:
@@ -298,7 +298,7 @@ class ReportData:
         path = None if self.results is None else self.results.suite.published
         if not path:
             return None
-        from relation_tf.config.published import load_published
+        from relation_tf.config.suite import load_published
 
         return load_published(path)
 
@@ -320,7 +320,7 @@ class ReportData:
             better = self.scores.averages if part.over_tasks else ()
             for task, result in part.tests.items():
                 tests.setdefault(task, []).extend([] if task in better else [result])
-        letters = {task: letters_of(own) for task, own in tests.items()}
+        letters = {task: letters_of(results) for task, results in tests.items()}
         return summarize(self.scores, letters, self.metrics[self.metrics["metric"] != SCORE])
 
     @cached_property
@@ -349,12 +349,12 @@ class ReportData:
         return self._statements(lambda part: part.caveats)
 
     @property
-    def answer(self) -> list[Statement]:
-        """The short answer: progress of the runs, and the answer of each comparison."""
-        return [*self.progress, *self._statements(lambda part: part.answer)]
+    def findings(self) -> list[Statement]:
+        """The short answer: progress of the runs, and the findings of each comparison."""
+        return [*self.progress, *self._statements(lambda part: part.findings)]
 
     @property
-    def brief_answer(self) -> list[Statement]:
+    def brief_findings(self) -> list[Statement]:
         """The short answer, on single tasks only without a test over tasks."""
         return [*self.progress, *self._statements(brief)]
 
@@ -365,13 +365,13 @@ class ReportData:
 
     def _statements(self, of: Callable[[Comparison], Sequence[Statement]]) -> list[Statement]:
         parts = self.comparisons.items()
-        return [each.of(family) for family, part in parts for each in of(part)]
+        return [statement.of(family) for family, part in parts for statement in of(part)]
 
     @cached_property
     def warnings(self) -> list[Statement]:
         """Warnings about differences between runs or scores, and about failures."""
         return [
-            *self.doubts,
+            *self.source_warnings,
             *self._incomplete(),
             *(() if self.results is None else warnings_of_runs(self.results)),
             *load_warnings(self.runs),
@@ -379,7 +379,7 @@ class ReportData:
             *self._statements(
                 lambda part: [
                     *spread_warnings(part.tests, self.scores.controls),
-                    *(() if part.verdicts is None else part.verdicts.doubts),
+                    *(() if part.verdicts is None else part.verdicts.warnings),
                 ]
             ),
             *unlike_machines(self.manifests),
@@ -394,7 +394,7 @@ class ReportData:
             return []
         used = {}
         for family, part in self.comparisons.items():
-            left_out = {task for own in part.scores.lacking_tasks().values() for task in own}
+            left_out = {task for tasks in part.scores.lacking_tasks().values() for task in tasks}
             if left_out:
                 kept = [task for task in part.scores.main_tasks if task not in left_out]
                 used[family] = kept if len({*map(part.scores.network, kept)}) > 1 else []
@@ -408,20 +408,20 @@ class ReportData:
     @cached_property
     def failures(self) -> list[tuple[str, str]]:
         """Names and errors of failed runs of the suites, then of reports and tables."""
-        own = [] if self.results is None else [*self.results.failures]
+        failures = [] if self.results is None else [*self.results.failures]
         lost = self.other_runs
         for row in rows_of(lost[lost["status"] == "failed"]) if len(lost) else ():
             error = getattr(row, "error", None)
-            why = error if isinstance(error, str) else "no finite score"
-            own.append((f"{row.task}/{row.method}/seed-{row.seed}", why))
-        return own
+            reason = error if isinstance(error, str) else "no finite score"
+            failures.append((f"{row.task}/{row.method}/seed-{row.seed}", reason))
+        return failures
 
     @cached_property
-    def made(self) -> dict[str, Sequence[str]]:
+    def provenance(self) -> dict[str, Sequence[str]]:
         """Sources, dates, commands, versions and hardware of the scores."""
         runs = [] if self.results is None else self.results.runs
         manifests = [*(run["manifest"] for run in runs), *self.manifests]
-        return {**self.origin, **made_with(manifests)}
+        return {**self.origin, **provenance(manifests)}
 
     # ---- What is shown ----
 
@@ -457,30 +457,30 @@ class ReportData:
     @cached_property
     def blocks(self) -> dict[str, Sequence[Block]]:
         """Blocks of each section, without empty sections."""
-        found = {}
+        blocks = {}
         for number, (name, section) in enumerate(self.sections.items()):
             advance("sections of the report", number, len(self.sections))
-            own = self.by_family(section.blocks) if section.by_family else section.blocks(self)
-            found[name] = limited(own)
-        return {name: own for name, own in found.items() if own}
+            shown = self.by_family(section.blocks) if section.by_family else section.blocks(self)
+            blocks[name] = limited(shown)
+        return {name: shown for name, shown in blocks.items() if shown}
 
     def by_family(self, show: Callable[[Comparison], Sequence[Block]]) -> list[Block]:
         """Return the blocks of each comparison, below the name of its family."""
-        found: list[Block] = []
+        result: list[Block] = []
         for family, part in self.comparisons.items():
-            own = show(part)
-            if own and family:
-                own = [Heading(in_markup(capital(family))), *of_family(own, family)]
-            found += own
-        return found
+            blocks = show(part)
+            if blocks and family:
+                blocks = [Heading(in_markup(capital(family))), *of_family(blocks, family)]
+            result += blocks
+        return result
 
     @cached_property
     def pictures(self) -> list[Picture]:
         """Figures of all sections."""
         return [
             block.picture
-            for own in self.blocks.values()
-            for block in within(own)
+            for blocks in self.blocks.values()
+            for block in within(blocks)
             if isinstance(block, Figure)
         ]
 
@@ -507,19 +507,18 @@ class ReportData:
         joined: dict[str, list[pd.DataFrame]] = {}
         for family, part in self.comparisons.items():
             for name, table in tables(part).items():
-                own = table.copy()
+                table = table.copy()
                 if family:
-                    own.insert(0, "family", family)
-                joined.setdefault(name, []).append(own)
+                    table.insert(0, "family", family)
+                joined.setdefault(name, []).append(table)
         return {
-            name: own[0] if len(own) == 1 else pd.concat(own, ignore_index=True)
-            for name, own in joined.items()
+            name: parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+            for name, parts in joined.items()
         }
 
 
 def _over_tasks(part: Comparison) -> dict[str, pd.DataFrame]:
-    several = part.over_tasks
-    if several is None:
+    if part.over_tasks is None:
         return {}
-    ranks, tables = several.ranks, {"over_tasks": several.pairs}
+    ranks, tables = part.over_tasks.ranks, {"over_tasks": part.over_tasks.pairs}
     return tables if ranks is None else tables | {"ranks": ranks.rename_axis("task").reset_index()}

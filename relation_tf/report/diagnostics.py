@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from relation_tf.report.scores import Scores
-from relation_tf.tasks.diagnostics.presets import make, task_of
-from relation_tf.tasks.diagnostics.rows import Diagnostic
+from relation_tf.tasks.diagnostics import Diagnostic, make, task_of
 
 NEEDED = 0.5
 """Share of the distance from a simple rule to a perfect score that verdicts need."""
@@ -20,8 +19,8 @@ def diagnostic_of(name: str) -> str | None:
         >>> diagnostic_of("needle-64-depth0"), diagnostic_of("CoLA")
         ('needle-64', None)
     """
-    found = task_of(name)
-    return None if found is None else found.name
+    task = task_of(name)
+    return None if task is None else task.name
 
 
 @cache
@@ -58,10 +57,10 @@ def known_diagnostic(name: str) -> Diagnostic:
     Raises:
         ValueError: If there is none.
     """
-    found = task_of(name)
-    if found is None:
+    task = task_of(name)
+    if task is None:
         raise ValueError(f"name must be a test set of a diagnostic task. Received: {name!r}")
-    return found
+    return task
 
 
 def share_of(score: float, name: str) -> float:
@@ -78,20 +77,20 @@ def share_of(score: float, name: str) -> float:
 def perfect_score(scores: Scores) -> float:
     """Return the largest possible score of a test set: 1, or 100 in a table of points."""
     tasks = scores.table["task"]
-    own = scores.table["score"][
+    values = scores.table["score"][
         tasks.map(diagnostic_of).notna() & ~tasks.isin(scores.lower_is_better)
     ]
-    return 100.0 if own.max() > 1 else 1.0
+    return 100.0 if values.max() > 1 else 1.0
 
 
 def not_learned(scores: Scores, method: str) -> list[str]:
     """Return the diagnostic test sets of which a method does not reach the `NEEDED` share."""
-    own = scores.table[scores.table["method"] == method]
-    means = own.groupby("task", observed=True)["score"].mean()
+    rows = scores.table[scores.table["method"] == method]
+    means = rows.groupby("task", observed=True)["score"].mean()
     perfect = perfect_score(scores)
     return [
         name
-        for name in scores.own_tasks
+        for name in scores.single_tasks
         if name in means
         and diagnostic_of(name)
         and name not in scores.lower_is_better  # a user's table of the same name

@@ -175,16 +175,17 @@ class Picture:
         down = math.ceil(len(panels) / across)
         with _style():
             figure = Figure(figsize=(width * across, height * down))
+            size = np.tile(figure.get_size_inches(), 2)
             for i, panel in enumerate(panels):
                 row, column = divmod(i, across)
                 tall = (height - _TOP - self.bottom - _GAP * (panel.axes - 1)) / panel.axes
-                own = []
+                axes = []
                 for j in range(panel.axes):
                     y = height * (down - row) - _TOP - tall * (j + 1) - _GAP * j
                     place = (column * width + self.left, y, width - self.left - self.right, tall)
-                    own.append(figure.add_axes(tuple(place / np.tile(figure.get_size_inches(), 2))))
-                panel.draw(*own)
-                own[0].set_title(panel.title)
+                    axes.append(figure.add_axes(tuple(place / size)))
+                panel.draw(*axes)
+                axes[0].set_title(panel.title)
         return figure
 
 
@@ -200,20 +201,22 @@ def styles(methods: Sequence[str]) -> dict[str, Style]:
     colors: dict[str, int] = {}
     for stem in stems.values():
         if stem not in colors:
-            wanted = _place_of(stem)
-            free = [place for place in _from(wanted, _COLORS) if place not in colors.values()]
-            colors[stem] = (free or [wanted])[0]
-    found: dict[str, Style] = {}
-    taken: set[tuple[int, int]] = set()
+            known = [mechanism for mechanism in _MECHANISMS if mechanism in stem]
+            longest = max(known, key=len, default=None)
+            preferred = _MECHANISMS.index(longest) if longest else crc32(stem.encode())
+            free = [place for place in _from(preferred, _COLORS) if place not in colors.values()]
+            colors[stem] = (free or [preferred])[0]
+    result: dict[str, Style] = {}
+    used: set[tuple[int, int]] = set()
     for i, (name, stem) in enumerate(stems.items()):
         color = colors[stem] + (i if len(colors) == 1 else 0)
         marker = colors[stem] + crc32(name.removeprefix(stem).encode())
         pairs = product(_from(color, _COLORS), _from(marker, _MARKERS))
-        pair = next((each for each in pairs if each not in taken), (0, 0))
-        taken.add(pair)
-        dashes = ("-", "--", ":")[sum(each == pair[0] for each, _ in taken) % 3 - 1]
-        found[name] = Style(_COLORS[pair[0]], _MARKERS[pair[1]], dashes)
-    return found
+        color, marker = next((pair for pair in pairs if pair not in used), (0, 0))
+        used.add((color, marker))
+        dashes = ("-", "--", ":")[sum(other == color for other, _ in used) % 3 - 1]
+        result[name] = Style(_COLORS[color], _MARKERS[marker], dashes)
+    return result
 
 
 def _stem(name: str) -> str:
@@ -226,12 +229,6 @@ def _stem(name: str) -> str:
     return re.sub(r"[-_]?\d+$", "", re.sub(r" \(.*\)$", "", name)) or name
 
 
-def _place_of(stem: str) -> int:
-    """Return the preferred color of a name: that of the longest mechanism in it."""
-    known = [each for each in _MECHANISMS if each in stem]
-    return _MECHANISMS.index(max(known, key=len)) if known else crc32(stem.encode())
-
-
 def _from(first: int, values: Sequence[str]) -> list[int]:
     """Return all places of values, cyclically from a place."""
     return [(first + place) % len(values) for place in range(len(values))]
@@ -242,18 +239,18 @@ def swatch(style: Style) -> Markup:
     """Return a small SVG with a method's line and marker, for legends."""
     with _style():
         figure = Figure(figsize=(0.34, 0.18))
-        axes = figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[])
-        axes.plot([0.05, 0.5, 0.95], [0, 0, 0], **style.line, marker=style.marker, markevery=[1],
+        ax = figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[])
+        ax.plot([0.05, 0.5, 0.95], [0, 0, 0], **style.line, marker=style.marker, markevery=[1],
                   markersize=6.5)  # fmt: skip
-        axes.set(xlim=(0, 1), ylim=(-1, 1))
+        ax.set(xlim=(0, 1), ylim=(-1, 1))
     return _inline(figure, f"swatch {style}", "")
 
 
-def draw_strokes(ax: Axes, left: ArrayLike, right: ArrayLike, y: ArrayLike, **look: Any) -> None:
+def draw_strokes(ax: Axes, left: ArrayLike, right: ArrayLike, y: ArrayLike, **options: Any) -> None:
     """Draw horizontal lines as one path, which gives much smaller files than one path each."""
     gaps = np.full(np.shape(left), np.nan)
     ends = np.column_stack((left, right, gaps)).ravel()
-    ax.plot(ends, np.repeat(y, 3), **look)
+    ax.plot(ends, np.repeat(y, 3), **options)
 
 
 def draw_names(ax: Axes, names: Mapping[int, str], bold: Collection[int] = ()) -> None:
@@ -296,11 +293,11 @@ def _style(salt: str = "") -> AbstractContextManager[None]:
 def _save(figure: Figure, format: str, salt: str = "") -> bytes:
     buffer = io.BytesIO()
     # Without date and version, equal results give equal bytes.
-    unsaid = ("Date", "Creator", "Format", "Type") if format == "svg" else ("Software",)
+    left_out = ("Date", "Creator", "Format", "Type") if format == "svg" else ("Software",)
     with warnings.catch_warnings(), _style(salt):
         # A browser uses another font for such letters; a PNG shows boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        figure.savefig(buffer, format=format, dpi=160, metadata=dict.fromkeys(unsaid))
+        figure.savefig(buffer, format=format, dpi=160, metadata=dict.fromkeys(left_out))
     content = buffer.getvalue()
     if format == "png":
         return content

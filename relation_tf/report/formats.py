@@ -54,9 +54,9 @@ def notebook(data: ReportData) -> str:
     """Return the short answer, the scores and the figure of all seeds."""
     blocks = [
         block
-        for name, own in data.blocks.items()
+        for name, section_blocks in data.blocks.items()
         if data.sections[name].notebook
-        for block in own
+        for block in section_blocks
         # Links to other sections would not work.
         if not (isinstance(block, Paragraph) and "](#" in block.text)
     ]
@@ -72,13 +72,11 @@ def _render(template: str, data: ReportData, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"inline": _inline_html, "swatch": swatch}
-    environment.globals["swatches"] = {name: swatch(look) for name, look in data.styles.items()}
+
+    environment.filters["inline"] = lambda text: Markup(inline(text, escape, _IN_HTML))
+    environment.filters["swatch"] = swatch
+    environment.globals["swatches"] = {name: swatch(style) for name, style in data.styles.items()}
     return environment.get_template(template).render(data=data, **values)
-
-
-def _inline_html(text: str) -> Markup:
-    return Markup(inline(text, escape, _IN_HTML))
 
 
 _IN_MARKDOWN = {
@@ -157,7 +155,7 @@ def _inline_markdown(text: str) -> str:
 
 _NO_WIDER = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
 _LATEX = {
-    **{each: f"\\{each}" for each in "&%$#_{}"},
+    **{x: f"\\{x}" for x in "&%$#_{}"},
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "`": r"\textasciigrave{}",
@@ -211,7 +209,7 @@ def escape_latex(value: Any) -> str:
         50 \% of a\_b
     """
     text = " ".join(str(value).split())
-    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞`]|-(?=-)", lambda found: _LATEX[found[0]], text)
+    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞`]|-(?=-)", lambda match: _LATEX[match[0]], text)
 
 
 def _table_in_latex(table: Table, paper: Paper) -> Iterator[str]:
@@ -247,12 +245,13 @@ def terminal(data: ReportData) -> str:
         textwrap.fill, width=width, subsequent_indent="  ", break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
-    bullets = [fill(str(each), initial_indent="- ") for each in data.brief_answer]
+    bullets = [fill(str(statement), initial_indent="- ") for statement in data.brief_findings]
     more = " ... (More in the report.)"
-    warnings = [fill(f"Warning: {own}", max_lines=4, placeholder=more) for own in data.warnings]
+    warnings = [fill(f"Warning: {x}", max_lines=4, placeholder=more) for x in data.warnings]
     # What matters most is last: a terminal scrolls the rest away.
-    directions = [fill(said)] if (said := data.scores.stated_directions) else []
-    return "\n".join([*_means(data), *directions, *bullets, *warnings, *_verdicts(data, fill)])
+    directions = data.scores.stated_directions
+    notes = [fill(directions)] if directions else []
+    return "\n".join([*_means(data), *notes, *bullets, *warnings, *_verdicts(data, fill)])
 
 
 def _verdicts(data: ReportData, fill: Callable[[str], str]) -> list[str]:
@@ -270,10 +269,10 @@ def _means(data: ReportData) -> list[str]:
     if not data.cells:
         return []
     # Of a suite that is not finished, only what has scores.
-    known = {name for name, _ in data.cells}
+    known, tested = ({*names} for names in zip(*data.cells, strict=True))
     methods = [name for name in data.drawn if name in known]
-    rows, tested = [["", *methods]], {name for _, name in data.cells}
-    columns = {task: own for task, own in data.columns.items() if task in tested}
+    rows = [["", *methods]]
+    columns = {task: metrics for task, metrics in data.columns.items() if task in tested}
     for task, metrics in [*columns.items()][:_MOST_LINES]:
         cells = [data.cells.get((method, task)) for method in methods]
         notes = [metrics] if metrics else []

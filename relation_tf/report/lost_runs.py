@@ -17,7 +17,6 @@ from relation_tf.report.blocks import rows_of
 from relation_tf.report.scores import KEY, Scores, scored_names
 from relation_tf.report.text import Statement, state
 from relation_tf.tasks.metrics import find_metric
-from relation_tf.words import failed_in_words
 
 if TYPE_CHECKING:
     from relation_tf.config.suite import Suite
@@ -42,7 +41,7 @@ def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.D
         run worst: a lost run, unless it was left out).
     """
     # A table can have a row for the trained task and others for the scored ones.
-    scored, tasks = scored_names(suite), scores.own_tasks
+    scored, tasks = scored_names(suite), scores.single_tasks
     known = {task: [task, *scored.get(task, ())] for task in (*tasks, *scored)}
     for task, trained in scores.networks.items():
         known.setdefault(trained, []).append(task)
@@ -51,27 +50,19 @@ def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.D
         for run in (runs[runs["status"] == "failed"].to_dict("records") if len(runs) else ())
         for task in known.get(run["task"], tasks)
     ]
-    found = pd.DataFrame(rows, columns=_COLUMNS).drop_duplicates(ignore_index=True)
-    lost = ~found["diverged"].eq(False)
-    ranked = lost & ~found["ranked"].eq(False)
-    return found.assign(diverged=found["diverged"].eq(True), lost=lost, ranked=ranked)
+    failed = pd.DataFrame(rows, columns=_COLUMNS).drop_duplicates(ignore_index=True)
+    lost = ~failed["diverged"].eq(False)
+    ranked = lost & ~failed["ranked"].eq(False)
+    return failed.assign(diverged=failed["diverged"].eq(True), lost=lost, ranked=ranked)
 
 
 def failed_by_task(failed: pd.DataFrame) -> dict[tuple[str, str], dict[str, bool]]:
     """Return the failed runs by scored task and method; True if one is known to have diverged."""
-    found: dict[tuple[str, str], dict[str, bool]] = {}
+    by_task: dict[tuple[str, str], dict[str, bool]] = {}
     for row in rows_of(failed):
-        runs = found.setdefault((row.task, row.method), {})
+        runs = by_task.setdefault((row.task, row.method), {})
         runs[row.run] = runs.get(row.run, False) or row.diverged
-    return found
-
-
-def lost_in_words(failed: pd.DataFrame) -> dict[tuple[str, str], tuple[int, str]]:
-    """Return the number of failed runs by method and task, and in words, such as "1 diverged"."""
-    return {
-        (method, task): (len(own), failed_in_words(len(own), sum(own.values())))
-        for (task, method), own in failed_by_task(failed).items()
-    }
+    return by_task
 
 
 def ranks_failed(test: Procedure) -> bool:
@@ -96,8 +87,8 @@ def with_failed(scores: Scores, failed: pd.DataFrame, test: Procedure) -> Scores
         return scores
     averages = [lost.assign(task=name) for name in scores.averages]
     rows = pd.concat([lost, *averages]).drop_duplicates()
-    there, own = (pd.MultiIndex.from_frame(x[KEY].astype(str)) for x in (scores.table, rows))
-    rows = rows[~own.isin(there)].assign(score=math.nan)
+    scored, keys = (pd.MultiIndex.from_frame(x[KEY].astype(str)) for x in (scores.table, rows))
+    rows = rows[~keys.isin(scored)].assign(score=math.nan)
     return replace(scores, table=pd.concat([scores.table, rows], ignore_index=True))
 
 
@@ -116,24 +107,24 @@ def collapsed_runs(sets: Sequence[PredictedRows], metrics: pd.DataFrame) -> pd.D
     Returns:
         Columns `task`, `method`, `seed` and `reason`.
     """
-    found = {(own.name, *key): reason for own in sets for key, reason in _without_learning(own)}
-    read = {own.name for own in sets}
+    reasons = {(x.name, *key): reason for x in sets for key, reason in _without_learning(x)}
+    read = {rows.name for rows in sets}
     for row in rows_of(metrics[metrics["value"] == 0]):
         if row.task not in read and find_metric(row.metric).low == -1:
-            found[row.task, row.method, row.seed] = f"{row.metric} is 0"
-    runs = [(*key, reason) for key, reason in found.items()]
+            reasons[row.task, row.method, row.seed] = f"{row.metric} is 0"
+    runs = [(*key, reason) for key, reason in reasons.items()]
     return pd.DataFrame(runs, columns=[*KEY, "reason"])
 
 
-def _without_learning(own: PredictedRows) -> Iterator[tuple[tuple[str, int], str]]:
+def _without_learning(rows: PredictedRows) -> Iterator[tuple[tuple[str, int], str]]:
     """Yield method, seed and reason of the collapsed runs on a scored set."""
     accuracies = {}
-    for method, runs in own.runs.items():
+    for method, runs in rows.runs.items():
         for seed, (labels, outputs) in runs.items():
-            chosen = outputs.argmax(axis=1) if own.classes else outputs
+            chosen = outputs.argmax(axis=1) if rows.classes else outputs
             if chosen.size > 1 and (chosen == chosen[0]).all():
-                yield (method, seed), f"all predictions are {own.words(chosen[:1])[0]}"
-            elif own.classes:
+                yield (method, seed), f"all predictions are {rows.words(chosen[:1])[0]}"
+            elif rows.classes:
                 accuracies[method, seed] = (chosen == labels).mean(), labels
     if not accuracies:
         return
@@ -155,9 +146,9 @@ def trained_networks(runs: pd.DataFrame, scores: Scores) -> pd.DataFrame:
     Returns:
         Columns `task` (of the network), `method` and `seed`.
     """
-    own = runs.loc[runs["task"].isin(scores.main_tasks), KEY]
-    trained = own["task"].map(lambda task: scores.networks.get(task, task))
-    return own.assign(task=trained).drop_duplicates(ignore_index=True)
+    rows = runs.loc[runs["task"].isin(scores.main_tasks), KEY]
+    trained = rows["task"].map(lambda task: scores.networks.get(task, task))
+    return rows.assign(task=trained).drop_duplicates(ignore_index=True)
 
 
 def lost_networks(scores: Scores, *lost: pd.DataFrame) -> dict[str, tuple[int, int]]:
@@ -168,18 +159,18 @@ def lost_networks(scores: Scores, *lost: pd.DataFrame) -> dict[str, tuple[int, i
         *lost: The lost runs: results of `collapsed_runs`, or of `failed_runs`, of which the lost
             ones count.
     """
-    own = pd.concat([x[x["lost"]] if "lost" in x else x for x in lost])
-    gone, of = (
+    rows = pd.concat([x[x["lost"]] if "lost" in x else x for x in lost])
+    lost_counts, counts = (
         trained_networks(runs, scores)["method"].value_counts()
-        for runs in (own, pd.concat([scores.table, own]))
+        for runs in (rows, pd.concat([scores.table, rows]))
     )
-    return {str(name): (int(gone[name]), int(of[name])) for name in gone.index}
+    return {str(name): (int(lost_counts[name]), int(counts[name])) for name in lost_counts.index}
 
 
 def mostly_lost(scores: Scores, *lost: pd.DataFrame) -> dict[str, tuple[int, int]]:
     """Return `lost_networks` of the methods of which at least half of the networks were lost."""
     networks = lost_networks(scores, *lost)
-    return {name: (gone, of) for name, (gone, of) in networks.items() if 2 * gone >= of}
+    return {name: (n, total) for name, (n, total) in networks.items() if 2 * n >= total}
 
 
 def collapsed_note(number: int) -> list[str]:
@@ -197,8 +188,8 @@ def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[State
     if collapsed.empty:
         return
     lost, runs = Counter(collapsed["task"]), Counter(scores.table["task"])
-    whole = [task for task in lost if lost[task] == runs[task]]
-    others = collapsed[~collapsed["task"].isin(whole)].groupby(["method", "task"], sort=False)
+    tasks = [task for task in lost if lost[task] == runs[task]]
+    others = collapsed[~collapsed["task"].isin(tasks)].groupby(["method", "task"], sort=False)
     some = [(*place, sorted(seeds)) for place, seeds in others["seed"]]
     more = max(0, len(some) - _MOST_NAMED)
-    yield state("collapsed_runs", tasks=whole, runs=some[:_MOST_NAMED], more=more)
+    yield state("collapsed_runs", tasks=tasks, runs=some[:_MOST_NAMED], more=more)

@@ -18,14 +18,14 @@ import pandas as pd
 
 from relation_tf.errors import SuiteError
 from relation_tf.files import expand_home, stays_inside, write_bytes
-from relation_tf.interrupts import interrupts_delayed
 from relation_tf.report.blocks import record
 from relation_tf.report.data import ReportData
 from relation_tf.report.formats import latex, markdown, notebook, page, terminal
 from relation_tf.report.sections.costs import read_costs
 from relation_tf.report.sources import failing_layers, read_report, read_source
 from relation_tf.report.text import state
-from relation_tf.steps import advance
+from relation_tf.system import interrupts_delayed
+from relation_tf.terminal import advance
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
@@ -95,7 +95,7 @@ class Report:
         statements = {
             "headline": data.headlines,
             "caveats": data.caveats,
-            "answer": data.answer,
+            "answer": data.findings,
             "warnings": data.warnings,
         }
         content = {
@@ -107,16 +107,14 @@ class Report:
             **({"artificial": True} if scores.artificial else {}),
             "networks": {
                 task: scores.networks.get(task, task)
-                for own in scores.shared.values()
-                for task in own
+                for tasks in scores.shared.values()
+                for task in tasks
             },
             "lower_is_better": sorted(scores.lower_is_better),
-            "directions": {t: own._asdict() for t, own in scores.directions.items()},
+            "directions": {task: x._asdict() for task, x in scores.directions.items()},
             "headline": " ".join(map(str, statements["headline"])),
-            **{name: [*map(str, own)] for name, own in statements.items() if name != "headline"},
-            "statements": {
-                name: [each.record() for each in own] for name, own in statements.items()
-            },
+            **{name: [*map(str, x)] for name, x in statements.items() if name != "headline"},
+            "statements": {name: [x.record() for x in xs] for name, xs in statements.items()},
             "failures": [list(failure) for failure in data.failures],
             "sections": {
                 name: {"heading": data.sections[name].heading, "blocks": [*map(record, blocks)]}
@@ -176,11 +174,11 @@ class Report:
     def _written(self) -> dict[str, pd.DataFrame]:
         """The tables as written; scores are exact, because comparisons read them."""
         tables = self.tables.items()
-        return {name: own if name == "scores" else _rounded(own) for name, own in tables}
+        return {name: table if name == "scores" else _rounded(table) for name, table in tables}
 
     def _files(self) -> dict[str, Callable[[], str | bytes]]:
         """Return functions that make the files, by name; report.json first, which lists them."""
-        pictures = {each.name: each for each in self.data.pictures}
+        pictures = {picture.name: picture for picture in self.data.pictures}
         files: dict[str, Callable[[], str | bytes]] = {"report.json": self.json}
         for name, table in self._written.items():
             files[f"{name}.csv"] = partial(_csv, table)
@@ -249,9 +247,9 @@ def make_report(
     title = suite.title or suite.name
     source = read_source(results)
     notes = (state("note", text=note) for note in source.notes)
-    doubts = [*failing_layers([source]), *notes]
+    warnings = [*failing_layers([source]), *notes]
     data = ReportData(
-        source.scores, source.results, title, suite.question, doubts,
+        source.scores, source.results, title, suite.question, warnings,
         timed_costs=read_costs(costs, source.scores.methods),
     )  # fmt: skip
     return Report(data)
@@ -299,15 +297,15 @@ def check_folder(folder: Path) -> None:
         SuiteError: The message names the path and the reason.
     """
     with _writing(folder):
-        there = next(path for path in (folder, *folder.parents) if path.exists())
-        if not there.is_dir():
-            raise NotADirectoryError(ENOTDIR, "must be a folder, not a file", str(there))
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        if not existing.is_dir():
+            raise NotADirectoryError(ENOTDIR, "must be a folder, not a file", str(existing))
         try:
             # Only a trial shows that /proc or a full disk cannot be written.
-            with tempfile.TemporaryDirectory(dir=there):
+            with tempfile.TemporaryDirectory(dir=existing):
                 pass
         except OSError as error:
-            raise OSError(error.errno, error.strerror, str(there)) from error
+            raise OSError(error.errno, error.strerror, str(existing)) from error
 
 
 @contextmanager
@@ -322,9 +320,9 @@ def _writing(folder: Path) -> Iterator[None]:
 def _earlier(folder: Path) -> list[Path]:
     """Return the tables and figures of an earlier report, from its report.json."""
     try:
-        said = read_report(folder)
-        names = [f"{name}.csv" for name in said["tables"]]
-        for name in said["figures"]:
+        content = read_report(folder)
+        names = [f"{name}.csv" for name in content["tables"]]
+        for name in content["figures"]:
             names += [f"figures/{name}.svg", f"figures/{name}.png"]
     except (SuiteError, KeyError, TypeError):  # no report.json, or from another program
         return []
@@ -342,9 +340,9 @@ def _csv(table: pd.DataFrame) -> str:
 def _rounded(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with fractions of ten digits, so that 0.6 is not 0.5999999999999943."""
     rounded = table.copy()
-    for name, own in table.items():
-        if own.dtype.kind == "f":
-            rounded[name] = [x if x.is_integer() else float(f"{x:.10g}") for x in own.tolist()]
+    for name, column in table.items():
+        if column.dtype.kind == "f":
+            rounded[name] = [x if x.is_integer() else float(f"{x:.10g}") for x in column.tolist()]
     return rounded
 
 

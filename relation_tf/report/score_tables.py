@@ -51,38 +51,38 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
     Raises:
         DataError: If a column is missing or a value is invalid; the message names the row.
     """
-    own, notes = _named(table, where, options.columns or {})
-    own = own[~own["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS])]
-    if own.empty:
+    rows, notes = _named(table, where, options.columns or {})
+    rows = rows[~rows["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS])]
+    if rows.empty:
         raise DataError(f"{where} has no rows; it must have one row per score")
     splits: dict[str, str] = {}
-    if options.split is not None or "split" in own:
-        own, splits = _on_split(own, where, options.split)
-    key = [name for name in (*KEY, "metric") if name in own]
-    rows = [*map(str, own.index)]
-    texts = {name: [*map(partial(_text, name), own[name], rows)] for name in key}
-    flags = own.get("diverged", pd.Series("", own.index))
-    own = pd.DataFrame(texts, rows).assign(
-        score=[*map(_number, own["score"], rows)],
-        diverged=pd.Series([*map(_flag, flags, rows)], rows, dtype=object),
+    if options.split is not None or "split" in rows:
+        rows, splits = _on_split(rows, where, options.split)
+    key = [name for name in (*KEY, "metric") if name in rows]
+    places = [*map(str, rows.index)]
+    texts = {name: [*map(partial(_text, name), rows[name], places)] for name in key}
+    flags = rows.get("diverged", pd.Series("", rows.index))
+    rows = pd.DataFrame(texts, places).assign(
+        score=[*map(_number, rows["score"], places)],
+        diverged=pd.Series([*map(_flag, flags, places)], places, dtype=object),
     )
-    _check_unique(own[key])
-    own["score"] = own["score"].mask(own["diverged"].eq(True))
+    _check_unique(rows[key])
+    rows["score"] = rows["score"].mask(rows["diverged"].eq(True))
     if options.failed_as is not None:
-        _check_failed_as(options.failed_as, own, options)
-        own["score"] = own["score"].fillna(options.failed_as)
-    failed = own[own["score"].isna()]
+        _check_failed_as(options.failed_as, rows, options)
+        rows["score"] = rows["score"].fillna(options.failed_as)
+    failed = rows[rows["score"].isna()]
     notes += failure_notes(failed)
     lost = failed.groupby(KEY, sort=False, as_index=False)[["diverged"]].first()
     if options.drop_failed:
         lost["ranked"] = False
-    methods = [*dict.fromkeys(own["method"])]
+    methods = [*dict.fromkeys(rows["method"])]
     # A seed with a failed metric has no mean.
-    own = own[~pd.MultiIndex.from_frame(own[KEY]).isin(pd.MultiIndex.from_frame(lost[KEY]))]
-    if own.empty:
+    rows = rows[~pd.MultiIndex.from_frame(rows[KEY]).isin(pd.MultiIndex.from_frame(lost[KEY]))]
+    if rows.empty:
         raise DataError(f"{where}: all runs failed; there is no score to compare")
-    metrics = _check_metrics(own) if "metric" in own else {}
-    means = own.groupby(KEY, sort=False, as_index=False)[["score"]].mean()
+    metrics = _metrics_by_task(rows) if "metric" in rows else {}
+    means = rows.groupby(KEY, sort=False, as_index=False)[["score"]].mean()
     tasks = [*dict.fromkeys(means["task"])]
     return ScoreTable(
         Scores(
@@ -101,13 +101,13 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
 
 def _check_failed_as(value: float, table: pd.DataFrame, options: ComparisonOptions) -> None:
     """Check that failed runs do not get a score that is better than that of another run."""
-    for key, own in table.groupby([name for name in ("task", "metric") if name in table]):
+    for key, rows in table.groupby([name for name in ("task", "metric") if name in table]):
         task, *metrics = map(str, key)
         is_lower = not suggest_direction(task, metrics).higher_is_better
         for names, lower in ((options.lower_is_better, True), (options.higher_is_better, False)):
             is_lower = lower if {task, *metrics} & {*names} else is_lower
-        worst = own["score"].max() if is_lower else own["score"].min()
-        if own["score"].isna().any() and (value < worst if is_lower else value > worst):
+        worst = rows["score"].max() if is_lower else rows["score"].min()
+        if rows["score"].isna().any() and (value < worst if is_lower else value > worst):
             raise OptionError(
                 "failed_as",
                 f"must be no better than the worst score of {quote(task)}: "
@@ -127,19 +127,19 @@ def _on_split(
         raise OptionError("split", f"needs a column 'split', which {where} does not have")
     splits = table["split"].astype(object).fillna("").astype(str).str.strip()
     known = join_names(sorted({*splits} - {""}), " or ")
-    own = table if split is None else table[splits == split]
-    if own.empty:
+    rows = table if split is None else table[splits == split]
+    if rows.empty:
         raise OptionError("split", f"must be {known} in {where}. Received: {split!r}")
-    by_task = splits[splits == split] if split is not None else splits
-    found = by_task.groupby(own["task"].astype(str).str.strip().to_numpy()).unique()
-    for task, names in found.items():
+    splits_of_rows = splits[splits == split] if split is not None else splits
+    by_task = splits_of_rows.groupby(rows["task"].astype(str).str.strip().to_numpy()).unique()
+    for task, names in by_task.items():
         if len(names) > 1:
             raise OptionError(
                 "split",
                 f"must be {known}: {where} has scores of {task} on several splits, which cannot be "
                 "compared with each other",
             )
-    return own, {str(task): str(names[0]) for task, names in found.items()}
+    return rows, {str(task): str(names[0]) for task, names in by_task.items()}
 
 
 def _named(
@@ -148,85 +148,83 @@ def _named(
     """Return the columns of scores under our names, and notes on their origin."""
     names = [*map(str, table.columns)]
     table = table.set_axis(names, axis=1)
-    found = {own: _find_column(own, names, where, columns) for own in (*COLUMNS, "value")}
-    found["score"] = found["score"] or found["value"]
-    there = {own: name for own, name in found.items() if name and own != "value"}
-    if [*there.values()].count(there.get("split", "")) > 1:  # such as folds: --columns seed=split
-        del there["split"]
-    _check_once(there.values(), names, where)
-    if "method" not in there and "score" not in there and "task" in there:
+    column_of = {key: _find_column(key, names, where, columns) for key in (*COLUMNS, "value")}
+    column_of["score"] = column_of["score"] or column_of["value"]
+    used = {key: name for key, name in column_of.items() if name and key != "value"}
+    if [*used.values()].count(used.get("split", "")) > 1:  # such as folds: --columns seed=split
+        del used["split"]
+    _check_once(used.values(), names, where)
+    if "method" not in used and "score" not in used and "task" in used:
         # A column of ours that another one replaces, and the index of pandas, are no methods.
-        others = [*there.values(), *COLUMNS]
+        others = [*used.values(), *COLUMNS]
         wide = [name for name in names if name not in others and not _INDEX.fullmatch(name)]
         _check_once(wide, names, where)
-        if len(wide) > 1 and all(_is_numeric(table[name]) for name in wide):
-            return _long(table, there, wide, where)
+        cells = (value for name in wide for value in table[name].tolist())
+        if len(wide) > 1 and all(_parsed(value) is not None for value in cells):
+            return _long(table, used, wide, where)
     notes = []
-    own = pd.DataFrame({name: table[column] for name, column in there.items()})
-    if "task" not in there and "score" in columns and "score" in there:
-        task = there["score"]
-        own.insert(0, "task", task)
+    rows = pd.DataFrame({key: table[name] for key, name in used.items()})
+    if "task" not in used and "score" in columns and "score" in used:
+        task = used["score"]
+        rows.insert(0, "task", task)
         notes.append(f"{where}: there is no column for tasks, so all scores are of {task!r}.")
-    if missing := [name for name in (*KEY, "score") if name not in own]:
-        raise DataError(_missing(missing, table, there, where))
-    if "metric" not in own and read_name(there["score"])[1]:
-        own["metric"] = there["score"]
-    return own, notes
+    _check_columns(rows, names, used, where)
+    if "metric" not in rows and read_name(used["score"])[1]:
+        rows["metric"] = used["score"]
+    return rows, notes
 
 
-def _missing(
-    missing: Sequence[str], table: pd.DataFrame, there: Mapping[str, str], where: str
-) -> str:
-    """Return the error message of a table without some of the columns."""
-    others = [name for name in table.columns if name not in there.values()]
-    lacking = ["'score' (or 'value')" if name == "score" else repr(name) for name in missing]
-    example = ",".join(f"{name}=NAME" for name in missing)
-    return (
-        f"{where} has no column {' or '.join(lacking)}. If your columns have other names, use "
-        f"--columns {example}. Other columns: {quoted(others) if others else 'none'}"
-    )
+def _check_columns(
+    rows: pd.DataFrame, names: Sequence[str], used: Mapping[str, str], where: str
+) -> None:
+    missing = [name for name in (*KEY, "score") if name not in rows]
+    if missing:
+        others = [name for name in names if name not in used.values()]
+        lacking = ["'score' (or 'value')" if name == "score" else repr(name) for name in missing]
+        example = ",".join(f"{name}=NAME" for name in missing)
+        raise DataError(
+            f"{where} has no column {' or '.join(lacking)}. If your columns have other names, use "
+            f"--columns {example}. Other columns: {quoted(others) if others else 'none'}"
+        )
 
 
 def _check_once(used: Iterable[str], names: Sequence[str], where: str) -> None:
     for name in used:
-        if (times := names.count(name)) > 1:
+        times = names.count(name)
+        if times > 1:
             raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
 
 
 def _find_column(
-    own: str, names: Sequence[str], where: str, columns: Mapping[str, str]
+    key: str, names: Sequence[str], where: str, columns: Mapping[str, str]
 ) -> str | None:
     """Return the table's name of one of our columns; None if it is missing."""
-    wanted = columns.get(own, own)
+    wanted = columns.get(key, key)
     if wanted in names:
         return wanted
-    if own in columns:
+    if key in columns:
         raise DataError(
-            f"{where}: --columns {own}={wanted}: there is no column {quote(wanted)}."
+            f"{where}: --columns {key}={wanted}: there is no column {quote(wanted)}."
             f"{did_you_mean(wanted, names)} The columns are {quoted(names)}"
         )
     return None
 
 
-def _is_numeric(column: pd.Series) -> bool:
-    return all(_parsed(value) is not None for value in column.tolist())
-
-
 def _long(
-    table: pd.DataFrame, there: Mapping[str, str], methods: Sequence[str], where: str
+    table: pd.DataFrame, used: Mapping[str, str], methods: Sequence[str], where: str
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a wide table with one row per score."""
-    own = table[[*there.values(), *methods]]
-    own = own.rename(columns={name: key for key, name in there.items()})
-    said = f"{where}: read as a wide table, one column per method: {join_names(methods)}"
-    if "seed" not in own:
-        keys = [name for name in ("task", "metric", "split") if name in own]
-        own["seed"] = own.groupby(keys).cumcount()
-        own["seed"] += 1
-        said += "; without a column 'seed', the rows of a task are seeds 1, 2, ..."
-    keys = [name for name in ("task", "seed", "metric", "split") if name in own]
-    long = own.melt(keys, [*methods], "method", "score", ignore_index=False)
-    return long, [f"{said}."]
+    rows = table[[*used.values(), *methods]]
+    rows = rows.rename(columns={name: key for key, name in used.items()})
+    note = f"{where}: read as a wide table, one column per method: {join_names(methods)}"
+    if "seed" not in rows:
+        keys = [name for name in ("task", "metric", "split") if name in rows]
+        rows["seed"] = rows.groupby(keys).cumcount()
+        rows["seed"] += 1
+        note += "; without a column 'seed', the rows of a task are seeds 1, 2, ..."
+    keys = [name for name in ("task", "seed", "metric", "split") if name in rows]
+    long = rows.melt(keys, [*methods], "method", "score", ignore_index=False)
+    return long, [f"{note}."]
 
 
 def quoted(names: Iterable[Any]) -> str:
@@ -256,43 +254,43 @@ def _text(name: str, value: Any, row: str) -> str:
     if not text.isprintable():
         raise DataError(f"{row}: the {name} must be printable text. Received: {quote(text)}")
     # 1, 01 and 1.0 are the same seed; pandas reads 1 as 1.0 if the column has an empty cell.
-    whole = re.fullmatch(r"([+-]?\d{1,18})(\.0*)?", text) if name == "seed" else None
-    return str(int(whole[1])) if whole else text
+    integer = re.fullmatch(r"([+-]?\d{1,18})(\.0*)?", text) if name == "seed" else None
+    return str(int(integer[1])) if integer else text
 
 
-def _check_unique(own: pd.DataFrame) -> None:
-    again = own.duplicated().to_numpy()
+def _check_unique(rows: pd.DataFrame) -> None:
+    again = rows.duplicated().to_numpy()
     if again.any():
         row = int(again.argmax())
-        first = int((own == own.iloc[row]).all(axis=1).to_numpy().argmax())
+        first = int((rows == rows.iloc[row]).all(axis=1).to_numpy().argmax())
         raise DataError(
-            f"{own.index[row]} repeats {quote(' / '.join(own.iloc[row]))} of {own.index[first]}; "
-            "each combination of task, method and seed must occur only once"
+            f"{rows.index[row]} repeats {quote(' / '.join(rows.iloc[row]))} of "
+            f"{rows.index[first]}; each combination of task, method and seed must occur only once"
         )
 
 
-def _check_metrics(table: pd.DataFrame) -> dict[str, list[str]]:
+def _metrics_by_task(table: pd.DataFrame) -> dict[str, list[str]]:
     """Return the metrics of each task; a score is their mean.
 
     All scores of a task must have the same metrics. The metric `SCORE` is such a mean already.
     """
     expected: dict[str, tuple[str, list[str]]] = {}
     key: Any
-    for key, own in table.groupby(KEY, sort=False):
+    for key, rows in table.groupby(KEY, sort=False):
         task, method, seed = key
-        metrics = sorted(own["metric"])
+        metrics = sorted(rows["metric"])
         if metrics == [SCORE]:
             continue
-        first, wanted = expected.setdefault(task, (f"{method} / {seed}", metrics))
-        if metrics != wanted:
+        first, required = expected.setdefault(task, (f"{method} / {seed}", metrics))
+        if metrics != required:
             raise DataError(
-                f"{own.index[0]}: {task} must have the metrics {join_names(wanted)}, as for "
+                f"{rows.index[0]}: {task} must have the metrics {join_names(required)}, as for "
                 f"{first}. Received: {join_names(metrics)} for {method} / {seed}"
             )
         lower = [metric for metric in metrics if read_name(metric)[0] is False]
         if lower and len(lower) < len(metrics):
             raise DataError(
-                f"{own.index[0]}: the metrics of {task} must be all higher-is-better or all "
+                f"{rows.index[0]}: the metrics of {task} must be all higher-is-better or all "
                 f"lower-is-better. Received: {join_names(metrics, ' and ')}. Keep one of them, or "
                 "use a separate task for each"
             )

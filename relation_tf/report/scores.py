@@ -32,7 +32,7 @@ SCORE = "score"
 
 def _registered_networks() -> dict[str, str]:
     """Return the trained task of each score name of the registered tasks; one for MNLI."""
-    tasks = [each.task for each in TASKS.values()]
+    tasks = [registered.task for registered in TASKS.values()]
     return {name: counted_as(task.name) for task in tasks for name in task.scored}
 
 
@@ -105,7 +105,7 @@ class Scores:
         )
 
     @property
-    def own_tasks(self) -> list[str]:
+    def single_tasks(self) -> list[str]:
         """The tasks without the averages."""
         return [task for task in self.tasks if task not in self.averages]
 
@@ -115,14 +115,14 @@ class Scores:
 
         Empty if there are no other tasks.
         """
-        known = {name for each in TASKS.values() for name in each.task.diagnostics}
-        found = [task for task in self.own_tasks if task in known]
-        return found if len(found) < len(self.own_tasks) else []
+        known = {name for registered in TASKS.values() for name in registered.task.diagnostics}
+        diagnostics = [task for task in self.single_tasks if task in known]
+        return diagnostics if len(diagnostics) < len(self.single_tasks) else []
 
     @property
     def main_tasks(self) -> list[str]:
         """The tasks without the averages and the diagnostic sets."""
-        return [task for task in self.own_tasks if task not in self.diagnostics]
+        return [task for task in self.single_tasks if task not in self.diagnostics]
 
     @property
     def diagnostics_remark(self) -> str:
@@ -143,26 +143,26 @@ class Scores:
 
     def lacking_tasks(self) -> dict[str, list[str]]:
         """Return the tasks without scores of each method that has scores on others only."""
-        own: dict[str, set[str]] = {}
+        known: dict[str, set[str]] = {}
         for task, name in self.table[["task", "method"]].drop_duplicates().to_numpy().tolist():
-            own.setdefault(name, set()).add(task)
+            known.setdefault(name, set()).add(task)
         lacking = {
-            name: [task for task in self.main_tasks if task not in own[name]]
+            name: [task for task in self.main_tasks if task not in known[name]]
             for name in self.methods
-            if name in own
+            if name in known
         }
         return {name: tasks for name, tasks in lacking.items() if tasks}
 
     @cached_property
     def lower_is_better(self) -> frozenset[str]:
         """Tasks where lower scores are better."""
-        return frozenset(task for task, own in self.directions.items() if not own.higher_is_better)
+        return frozenset(task for task, x in self.directions.items() if not x.higher_is_better)
 
     @property
     def stated_directions(self) -> str:
         """Sentences on the direction of each task and its origin; empty if there are no tasks."""
-        own = {task: self.directions[task] for task in self.own_tasks if task in self.directions}
-        return f"{state_directions(own)}." if own else ""
+        known = {x: self.directions[x] for x in self.single_tasks if x in self.directions}
+        return f"{state_directions(known)}." if known else ""
 
     def arrow(self, task: str) -> str:
         """Return an arrow to the better scores of a task; empty if higher is better for all."""
@@ -204,28 +204,23 @@ class Scores:
         }
         network_of = {task: network for network, tasks in counted.items() for task in tasks}
         table = self.table.assign(network=self.table["task"].map(network_of))
-        seeds = table.groupby(["network", "method", "seed"], sort=False)["score"].agg(
-            ["mean", "size"]
-        )
-        seeds = seeds.reset_index()
+        by_seed = table.groupby(["network", "method", "seed"], sort=False)["score"]
         means: dict[str, dict[str, list[float]]] = {network: {} for network in counted}
         factors = {network: self.factor(tasks[0]) for network, tasks in counted.items()}
-        for network, method, mean, size in zip(
-            seeds["network"], seeds["method"], seeds["mean"], seeds["size"], strict=True
-        ):
+        for (network, method, _), mean, size in by_seed.agg(["mean", "size"]).itertuples():
             if size == len(counted[network]):
                 means[network].setdefault(str(method), []).append(mean * factors[network])
         return {
-            network: {name: own[name] for name in self.methods if name in own}
-            for network, own in means.items()
+            network: {name: by_method[name] for name in self.methods if name in by_method}
+            for network, by_method in means.items()
         }
 
     @cached_property
     def common(self) -> dict[str, dict[str, list[float]]]:
         """The part of `by_network` that all methods with scores have."""
-        networks = {network: own for network, own in self.by_network.items() if own}
-        methods = {name for own in networks.values() for name in own}
-        return {network: own for network, own in networks.items() if methods == {*own}}
+        networks = {network: means for network, means in self.by_network.items() if means}
+        methods = {name for means in networks.values() for name in means}
+        return {network: means for network, means in networks.items() if methods == {*means}}
 
     def counted(self, network: str) -> list[str]:
         """Return the tasks in the mean of a network: those with unit and direction of the first."""
@@ -279,15 +274,15 @@ class Scores:
         return f" in {self.unit}" if self.unit else ""
 
     @property
-    def alike(self) -> bool:
+    def comparable(self) -> bool:
         """If True, all tasks have the same unit and direction, so an average makes sense."""
         return self._one_kind and not self.unit_remark
 
     @property
     def _one_kind(self) -> bool:
         """If True, all tasks have the same unit and direction as far as the sources name them."""
-        own = {(self.factor(task), task in self.lower_is_better) for task in self.main_tasks}
-        return len(own) == 1
+        kinds = {(self.factor(task), task in self.lower_is_better) for task in self.main_tasks}
+        return len(kinds) == 1
 
     @cached_property
     def unit_remark(self) -> str:
@@ -297,10 +292,10 @@ class Scores:
     def unlike_units(self, tasks: Sequence[str]) -> str:
         """Return a remark if tasks of tables probably have different units; else empty."""
         sizes = self.table["score"].abs().groupby(self.table["task"]).max()
-        own = [task for task in tasks if task in self.of_tables and task in sizes]
+        guessed = [task for task in tasks if task in self.of_tables and task in sizes]
         return unlike_units(
-            {task: float(sizes[task]) for task in own if self.factor(task) == 1},
-            {task: task not in self.lower_is_better for task in own},
+            {task: float(sizes[task]) for task in guessed if self.factor(task) == 1},
+            {task: task not in self.lower_is_better for task in guessed},
         )
 
     @property
@@ -347,8 +342,8 @@ class Scores:
 
     def samples(self, task: str) -> dict[str, list[float]]:
         """Return the scores of a task's seeds by method, without methods that have none."""
-        own = self._samples.get(task, {})
-        return {name: own[name] for name in self.methods if name in own}
+        samples = self._samples.get(task, {})
+        return {name: samples[name] for name in self.methods if name in samples}
 
     @cached_property
     def _samples(self) -> dict[str, dict[str, list[float]]]:
@@ -400,22 +395,22 @@ def with_glue_average(scores: Scores) -> Scores:
     several splits for these tasks.
     """
     splits = {split for name, split in scores.splits.items() if name in _METRICS}
-    unlike = scores.artificial or scores.lower_is_better or not scores.alike or len(splits) > 1
+    unlike = scores.artificial or scores.lower_is_better or not scores.comparable or len(splits) > 1
     if GLUE_AVERAGE in scores.averages or unlike or not _has_metrics_of_glue(scores):
         return scores
-    rows = []
-    for (method, seed), own in scores.table.groupby(["method", "seed"], sort=False):
-        values = dict(zip(own["task"], own["score"], strict=True))
+    averages = []
+    for (method, seed), rows in scores.table.groupby(["method", "seed"], sort=False):
+        values = dict(zip(rows["task"], rows["score"], strict=True))
         values |= dict.fromkeys(GLUE["MNLI"].scored, values["MNLI"]) if "MNLI" in values else {}
         average = glue_average({name: {"": x} for name, x in values.items() if name in GLUE_TASKS})
-        rows += [] if average is None else [(GLUE_AVERAGE, method, seed, average)]
-    if not rows:
+        averages += [] if average is None else [(GLUE_AVERAGE, method, seed, average)]
+    if not averages:
         return scores
-    averages = pd.DataFrame(rows, columns=[*KEY, "score"])
+    added = pd.DataFrame(averages, columns=[*KEY, "score"])
     return replace(
         scores,
-        table=pd.concat([scores.table, averages], ignore_index=True),
-        tasks=[*scores.own_tasks, GLUE_AVERAGE, *scores.averages],
+        table=pd.concat([scores.table, added], ignore_index=True),
+        tasks=[*scores.single_tasks, GLUE_AVERAGE, *scores.averages],
         averages=[GLUE_AVERAGE, *scores.averages],
         directions={**scores.directions, GLUE_AVERAGE: Direction(True, "registered")},
         splits={**scores.splits, **dict(zip([GLUE_AVERAGE], splits, strict=False))},
@@ -427,9 +422,10 @@ def _has_metrics_of_glue(scores: Scores) -> bool:
 
     A name such as "matthews_correlation" or "accuracy_matched" contains that of the metric.
     """
-    return all(
-        {next((each for each in _METRICS[task] if each in own.lower()), own) for own in names}
-        == _METRICS[task]
-        for task, names in scores.metrics.items()
-        if names and task in _METRICS
-    )
+    for task, names in scores.metrics.items():
+        if names and task in _METRICS:
+            metrics = _METRICS[task]
+            known = {next((x for x in metrics if x in name.lower()), name) for name in names}
+            if known != metrics:
+                return False
+    return True

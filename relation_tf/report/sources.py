@@ -25,7 +25,6 @@ from relation_tf.errors import (
     quote,
     reason_of,
 )
-from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
 from relation_tf.registry import TASKS
 from relation_tf.report.lost_runs import failed_runs
@@ -39,6 +38,7 @@ from relation_tf.report.scores import (
 )
 from relation_tf.report.sections.runs import COSTS, read_runs
 from relation_tf.report.text import Statement, state
+from relation_tf.settings import first_fault
 from relation_tf.stats.directions import Direction, read_name
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import decode_record, read_csv, read_records
@@ -81,10 +81,8 @@ class LoadedScores:
 
     def requested(self) -> set[str]:
         """Return the names of all methods that were run or should be run, also without scores."""
-        runs = set() if self.runs.empty else {*self.runs["method"]}
-        return (
-            runs if self.results is None else runs | {run.method for run in self.results.requested}
-        )
+        requested = () if self.results is None else self.results.requested
+        return {*self.runs.get("method", ()), *(run.method for run in requested)}
 
     def renamed(self, names: Mapping[str, str]) -> LoadedScores:
         """Return a copy with some methods renamed."""
@@ -140,13 +138,9 @@ def read_source(
         name = f"table {number}"
         rows = [f"{name}, row {index!r}" for index in source.index]
         read = read_table(source.set_axis(rows), "the table", options)
-        return LoadedScores(
-            label or name,
-            read.scores,
-            f"{name}, in memory",
-            runs=_with_costs(read.failed),
-            notes=read.notes,
-        )
+        runs = _with_costs(read.failed)
+        origin = f"{name}, in memory"
+        return LoadedScores(label or name, read.scores, origin, runs=runs, notes=read.notes)
     if not isinstance(source, str | os.PathLike):
         # Late: tables need no code for runs.
         from relation_tf.bench.results import Results
@@ -158,7 +152,7 @@ def read_source(
             f"source {number} must be a folder of a suite or report, a CSV file, Results or a "
             f"pandas.DataFrame. Received: {type(source).__name__} {source!r:.80}"
         )
-    path, file = _found(source)
+    path, file = _find_scores(source)
     label = label or _label(path)
     if file is None:
         from relation_tf.bench.results import read_results
@@ -169,25 +163,21 @@ def read_source(
     scores, runs, notes = read.scores, _with_costs(read.failed), [*read.notes]
     # The report next to its scores knows their metrics and directions.
     if file != path or (file.name == "scores.csv" and (file.parent / "report.json").is_file()):
-        own = read_runs(file.parent)
-        scores, runs = _as_reported(scores, _facts(file.parent), own), pd.concat([runs, own])
-        lost = own[own["status"] == "failed"] if len(own) else own
-        notes += failure_notes(lost) if len(lost) else []
+        reported = read_runs(file.parent)
+        scores = _as_reported(scores, file.parent, reported)
+        runs = pd.concat([runs, reported])
+        if len(reported):
+            notes += failure_notes(reported[reported["status"] == "failed"])
     pretraining: Mapping[str, Any] = {}
     manifests: Sequence[Mapping[str, Any]] = ()
     if file.name in ("scores.csv", SPEEDS) and (file.parent / SETTINGS).is_file():
         from relation_tf.bench.results import read_pretraining
 
         pretraining, manifests = read_pretraining(file.parent) or ({}, [])
+    # A pipe can be read only once.
+    origin = f"{file}, SHA-256 {digest_of_file(file).hex()}" if file.is_file() else str(file)
     return LoadedScores(
-        label=label,
-        scores=scores,
-        origin=_digested(file),
-        paths=[path],
-        pretraining=pretraining,
-        manifests=manifests,
-        runs=runs,
-        notes=notes,
+        label, scores, origin, None, [path], pretraining, manifests, runs=runs, notes=notes
     )
 
 
@@ -196,13 +186,7 @@ def _with_costs(failed: pd.DataFrame) -> pd.DataFrame:
     return failed.assign(**dict.fromkeys(COSTS, math.nan)) if len(failed) else pd.DataFrame()
 
 
-def _digested(path: Path) -> str:
-    if not path.is_file():
-        return str(path)  # a pipe can be read only once
-    return f"{path}, SHA-256 {digest_of_file(path).hex()}"
-
-
-def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
+def _find_scores(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
     """Return the path and its table of scores; None as table for a suite's folder."""
     path = expand_home(source)
     try:
@@ -212,12 +196,12 @@ def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
         file = path / "scores.csv" if path.is_dir() else path
         missing = file != path and not file.is_file()
         absent = not path.exists()
-        there = [each.name for each in path.parent.glob("*")] if absent else []
+        entries = [entry.name for entry in path.parent.glob("*")] if absent else []
     except OSError as error:
         raise SuiteError(f"{source!s:.160}: cannot be read: {reason_of(error)}") from error
     if absent:
         prefix = "" if path.parent == Path() else f"{path.parent}/"
-        hint = did_you_mean(path.name, there, cutoff=0.75, prefix=prefix)
+        hint = did_you_mean(path.name, entries, cutoff=0.75, prefix=prefix)
         raise SuiteError(f"{path}: no such file or folder.{hint}")
     if missing and pretrained:
         raise SuiteError(
@@ -242,31 +226,27 @@ def _label(path: Path) -> str:
     return path.parent.name if path.name == "report" else path.name
 
 
-def _facts(folder: Path) -> _ScoreFacts:
-    """Return the facts in the report.json of a report."""
+def _as_reported(scores: Scores, folder: Path, runs: pd.DataFrame) -> Scores:
+    """Return the scores of a report with the facts in its report.json, without failed runs."""
     try:
-        return _ScoreFacts.model_validate(read_report(folder))
+        facts = _ScoreFacts.model_validate(read_report(folder))
     except ValidationError as error:
         raise SuiteError(f"{folder / 'report.json'}: {first_fault(error)}") from error
-
-
-def _as_reported(scores: Scores, said: _ScoreFacts, runs: pd.DataFrame) -> Scores:
-    """Return the scores of a report with its facts, without those of its failed runs."""
-    in_points = are_fractions(scores.table) if said.in_points is None else said.in_points
-    made = replace(
+    in_points = are_fractions(scores.table) if facts.in_points is None else facts.in_points
+    reported = replace(
         scores,
         in_points=in_points,
-        directions={task: said.directions.get(task, x) for task, x in scores.directions.items()},
-        timed=said.timed,
-        points={task: factor for task, factor in said.points.items() if task in scores.tasks},
-        networks={**scores.networks, **said.networks},
-        artificial=said.artificial,
+        directions={task: facts.directions.get(task, x) for task, x in scores.directions.items()},
+        timed=facts.timed,
+        points={task: factor for task, factor in facts.points.items() if task in scores.tasks},
+        networks={**scores.networks, **facts.networks},
+        artificial=facts.artificial,
     )
     known, lost = (
         pd.MultiIndex.from_frame(table[KEY].astype(str))
-        for table in (scores.table, failed_runs(runs, None, made))
+        for table in (scores.table, failed_runs(runs, None, reported))
     )
-    return replace(made, table=scores.table[~known.isin(lost)])
+    return replace(reported, table=scores.table[~known.isin(lost)])
 
 
 def read_report(folder: Path) -> dict[str, Any]:
@@ -347,10 +327,15 @@ def join(
         sources = _with_different_names(sources)
     _check_seeds(sources)
     table = pd.concat([source.scores.table for source in sources], ignore_index=True)
-    tasks = [*dict.fromkeys(task for source in sources for task in source.scores.own_tasks)]
-    averages = _averages(sources)
+    tasks = [*dict.fromkeys(task for source in sources for task in source.scores.single_tasks)]
+    # Averages over different tasks are not comparable.
+    same_tasks = len({frozenset(source.scores.main_tasks) for source in sources}) == 1
+    common = set.intersection(*({*source.scores.averages} for source in sources))
+    averages = [x for x in sources[0].scores.averages if same_tasks and x in common]
     _check_directions(lower_is_better, higher_is_better, tasks, _single_metrics(sources))
     in_points, points = _factors(sources, table)
+    # Tasks of one network in any source share it here.
+    networks = [item for source in sources for item in source.scores.networks.items()]
     scores = Scores(
         table=table[table["task"].isin([*tasks, *averages])],
         methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
@@ -363,7 +348,7 @@ def join(
         metrics=_agreed_metrics(sources),
         points=points,
         families=_families(sources),
-        networks=_networks(sources),
+        networks=dict(sorted(networks, key=lambda item: item[0] != item[1])),
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
         artificial=any(source.scores.artificial for source in sources),
@@ -377,11 +362,12 @@ def _directions(
     sources: Sequence[LoadedScores], lower: Collection[str], higher: Collection[str]
 ) -> dict[str, Direction]:
     """Return the direction of each task, from the origin that precedes those in other sources."""
-    found: dict[str, list[Direction]] = {}
-    for task, own in (item for source in sources for item in source.scores.directions.items()):
-        found.setdefault(task, []).append(own)
+    by_task: dict[str, list[Direction]] = {}
+    for source in sources:
+        for task, direction in source.scores.directions.items():
+            by_task.setdefault(task, []).append(direction)
     return {
-        **{task: min(own, key=lambda each: (each.precedence, each)) for task, own in found.items()},
+        **{task: min(xs, key=lambda x: (x.precedence, x)) for task, xs in by_task.items()},
         **dict.fromkeys(lower, Direction(False, "declared")),
         **dict.fromkeys(higher, Direction(True, "declared")),
     }
@@ -393,16 +379,16 @@ def _splits(sources: Sequence[LoadedScores]) -> dict[str, str]:
     Raises:
         OptionError: If a task has scores of several splits.
     """
-    found: dict[str, dict[str, str]] = {}
+    by_task: dict[str, dict[str, str]] = {}
     for source in sources:
         for task, split in source.scores.splits.items():
             if split:
-                found.setdefault(task, {}).setdefault(split, source.label)
-    for task, labels in found.items():
+                by_task.setdefault(task, {}).setdefault(split, source.label)
+    for task, labels in by_task.items():
         if len(labels) > 1:
             mixed = join_names([f"{split} in {label}" for split, label in labels.items()])
             raise OptionError("split", f"must be given: {task} has scores of {mixed}")
-    return {task: split for task, (split, *_) in found.items()}
+    return {task: split for task, (split, *_) in by_task.items()}
 
 
 def _factors(sources: Sequence[LoadedScores], table: pd.DataFrame) -> tuple[bool, dict[str, float]]:
@@ -410,12 +396,12 @@ def _factors(sources: Sequence[LoadedScores], table: pd.DataFrame) -> tuple[bool
 
     Tasks of suites stay in points, the unit of their margins, next to tables with larger scores.
     """
-    points = {task: own for source in sources for task, own in source.scores.points.items()}
+    points = {task: factor for source in sources for task, factor in source.scores.points.items()}
     others = table[~table["task"].isin(points)]
-    shown = [source.scores for source in sources if source.scores.in_points]
-    if not shown or are_fractions(others):
-        return bool(shown), points
-    of_suites = others[others["task"].isin({task for own in shown for task in own.tasks})]
+    in_points = [source.scores for source in sources if source.scores.in_points]
+    if not in_points or are_fractions(others):
+        return bool(in_points), points
+    of_suites = others[others["task"].isin({task for scores in in_points for task in scores.tasks})]
     largest = of_suites["score"].abs().groupby(of_suites["task"]).max()
     return False, points | dict.fromkeys(map(str, largest.index[largest <= 1]), 100.0)
 
@@ -423,38 +409,33 @@ def _factors(sources: Sequence[LoadedScores], table: pd.DataFrame) -> tuple[bool
 def tasks_named(names: Collection[str], sources: Sequence[LoadedScores]) -> list[str]:
     """Return the tasks with these names, and those whose only metric has one of them."""
     metrics = _single_metrics(sources)
-    named = {name: [task for task, own in metrics.items() if own == name] for name in names}
+    named = {name: [task for task, metric in metrics.items() if metric == name] for name in names}
     return [task for name in names for task in named[name] or [name]]
 
 
 def _single_metrics(sources: Sequence[LoadedScores]) -> dict[str, str]:
     """Return the metric of each task that has only one."""
     scores = [source.scores for source in sources]
-    named = {task: own.only_metric(task) for own in scores for task in own.metrics}
+    named = {task: x.only_metric(task) for x in scores for task in x.metrics}
     return {task: name for task, name in named.items() if name}
 
 
 def _agreed_metrics(sources: Sequence[LoadedScores]) -> dict[str, Sequence[str]]:
     """Return the metrics of each task of tables, if all tables that have the task name the same."""
-    found: dict[str, set[tuple[str, ...]]] = {}
-    for own in (source.scores for source in sources if source.results is None):
-        for task in own.tasks:
-            found.setdefault(task, set()).add((*own.metrics.get(task, ()),))
-    return {task: names.pop() for task, names in found.items() if len(names) == 1}
-
-
-def _averages(sources: Sequence[LoadedScores]) -> list[str]:
-    """Return the averages of all sources; averages over different tasks are not comparable."""
-    same_tasks = len({frozenset(source.scores.main_tasks) for source in sources}) == 1
-    common = set.intersection(*({*source.scores.averages} for source in sources))
-    return [name for name in sources[0].scores.averages if same_tasks and name in common]
+    named: dict[str, set[tuple[str, ...]]] = {}
+    for table in (source.scores for source in sources if source.results is None):
+        for task in table.tasks:
+            named.setdefault(task, set()).add((*table.metrics.get(task, ()),))
+    return {task: names.pop() for task, names in named.items() if len(names) == 1}
 
 
 def _declared(sources: Sequence[LoadedScores]) -> dict[str, Any]:
     """Return the test, reference and margins of the suites where all declare the same."""
-    suites = [each.scores for each in sources if each.scores.reference_declared]
-    tests = {(own.alpha, own.control, own.test, own.test_over_tasks) for own in suites}
-    judged = {(own.reference, own.margin, (*sorted(own.margins.items()),)) for own in suites}
+    suites = [source.scores for source in sources if source.scores.reference_declared]
+    tests = {(suite.alpha, suite.control, suite.test, suite.test_over_tasks) for suite in suites}
+    judged = {
+        (suite.reference, suite.margin, (*sorted(suite.margins.items()),)) for suite in suites
+    }
     level, control, test, over_tasks = tests.pop() if len(tests) == 1 else (_LEVEL, *[None] * 3)
     judged_alike = len(judged) == 1
     reference, margin, margins = judged.pop() if judged_alike else (None, None, ())
@@ -518,13 +499,6 @@ def _families(sources: Sequence[LoadedScores]) -> list[Family]:
     return [*joined.values()]
 
 
-def _networks(sources: Sequence[LoadedScores]) -> dict[str, str]:
-    """Return the network of each task; tasks of one network in any source share it here."""
-    known = [item for source in sources for item in source.scores.networks.items()]
-    alone = {task: network for task, network in known if task == network}
-    return alone | {task: network for task, network in known if task != network}
-
-
 def _check_labels(sources: Sequence[LoadedScores]) -> None:
     for label, times in Counter(source.label for source in sources).items():
         if not label.isprintable():
@@ -540,8 +514,8 @@ def _check_labels(sources: Sequence[LoadedScores]) -> None:
 
 def _check_timed(sources: Sequence[LoadedScores]) -> None:
     """Check that not only some sources are timed suites."""
-    timed = [each.label for each in sources if each.scores.timed]
-    learned = [each.label for each in sources if not each.scores.timed]
+    timed = [source.label for source in sources if source.scores.timed]
+    learned = [source.label for source in sources if not source.scores.timed]
     if timed and learned:
         raise SuiteError(
             f"timed suites cannot be compared with trained ones. Received: {timed[0]} (timed) and "
@@ -572,7 +546,7 @@ def _check_units(sources: Sequence[LoadedScores], directions: Mapping[str, Direc
             )
 
 
-def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[Statement]:
+def source_warnings(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[Statement]:
     """Yield remarks and warnings about direction, metrics and units of scores from tables.
 
     Args:
@@ -580,14 +554,15 @@ def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[Statemen
         scores: The scores that `join` has returned.
     """
     yield from (state("note", text=note) for source in sources for note in source.notes)
-    known = {name for each in TASKS.values() for name in each.task.scored}
+    known = {name for registered in TASKS.values() for name in registered.task.scored}
     for task in _tasks_of_tables(sources):
-        named = [own.scores.metrics[task] for own in sources if task in own.scores.metrics]
+        named = [source.scores.metrics[task] for source in sources if task in source.scores.metrics]
         metrics = [*dict.fromkeys(map(" and ".join, named))]
-        if len(metrics) > 1 or any(" and " in own for own in metrics):
+        if len(metrics) > 1 or any(" and " in names for names in metrics):
             yield state("metrics", task=task, metrics=metrics)
         if scores.directions[task].origin == "assumed" and task not in known:
-            outside = [x for own in scores.samples(task).values() for x in own if x < 0 or x > 100]
+            samples = scores.samples(task).values()
+            outside = [x for values in samples for x in values if x < 0 or x > 100]
             if outside or any(read_name(name)[1] for name in (task, *scores.metrics.get(task, ()))):
                 option = f"--lower-is-better {shlex.quote(task)}"
                 yield state("assumed_direction", task=task, outside=outside[:1], option=option)
@@ -596,8 +571,8 @@ def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[Statemen
 
 
 def _tasks_of_tables(sources: Sequence[LoadedScores]) -> list[str]:
-    theirs = [source.scores for source in sources if source.results is None]
-    return [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
+    tables = [source.scores for source in sources if source.results is None]
+    return [*dict.fromkeys(task for table in tables for task in table.single_tasks)]
 
 
 def _check_seeds(sources: Sequence[LoadedScores]) -> None:
@@ -615,9 +590,13 @@ def _check_seeds(sources: Sequence[LoadedScores]) -> None:
 
 def _with_different_names(sources: Sequence[LoadedScores]) -> list[LoadedScores]:
     """Add the label of its source to each method that several sources have or request."""
-    names = {source.label: {*source.scores.methods, *source.requested()} for source in sources}
-    times = Counter(name for own in names.values() for name in own)
-    new = [{n: f"{n} ({label})" for n in own if times[n] > 1} for label, own in names.items()]
-    if taken := sorted({name for own in new for name in own.values()} & {*times}):
-        raise OptionError("labels", f"must not make the name of another method: {taken[0]!r}")
-    return [source.renamed(own) for source, own in zip(sources, new, strict=True)]
+    methods = {source.label: {*source.scores.methods, *source.requested()} for source in sources}
+    times = Counter(name for names in methods.values() for name in names)
+    labelled = [
+        {name: f"{name} ({label})" for name in names if times[name] > 1}
+        for label, names in methods.items()
+    ]
+    repeated = sorted({name for names in labelled for name in names.values()} & {*times})
+    if repeated:
+        raise OptionError("labels", f"must not make the name of another method: {repeated[0]!r}")
+    return [source.renamed(names) for source, names in zip(sources, labelled, strict=True)]

@@ -51,12 +51,18 @@ def scores_of(results: Results) -> Scores:
 
     Tasks, methods and families without runs are left out.
     """
+    suite, begun = results.suite, results.begun.learned()
     methods = [str(method.name) for method in results.begun.methods()]
-    there = set(results.scores["task"])
-    averages = [name for name in (GLUE_AVERAGE, MEAN_OF_TASKS) if name in there]
+    scored = set(results.scores["task"])
+    averages = [name for name in (GLUE_AVERAGE, MEAN_OF_TASKS) if name in scored]
+    diagnostics = {name for task in begun for name in task.diagnostics}
+    names = [name for task in begun for name in results.scored(task)]
+    # Averages have the split of their tasks, if there is only one.
+    kinds = {results.splits.get(name, "") for task in begun for name in task.scored} - {""}
+    split_of_averages = kinds.pop() if len(kinds) == 1 else ""
     metrics = {
         name: find_metric(task.metrics_of(name)[0])
-        for task in results.suite.learned()
+        for task in suite.learned()
         for name in results.scored(task)
     }
     # Averages exist only if all tasks have the same unit and direction.
@@ -64,57 +70,36 @@ def scores_of(results: Results) -> Scores:
     return Scores(
         table=results.scores.astype({"task": str}),
         methods=methods,
-        tasks=[*_scored(results), *averages],
-        seeds=len(results.suite.seeds),
+        tasks=[*sorted(names, key=diagnostics.__contains__), *averages],  # diagnostics last
+        seeds=len(suite.seeds),
         averages=averages,
         directions={
             name: Direction(metric.higher_is_better, "registered")
             for name, metric in metrics.items()
         },
-        control=results.suite.control,
-        in_points=not results.suite.timed,
-        points={name: metric.points for name, metric in metrics.items() if metric.points != 100}
-        if not results.suite.timed
-        else {},
-        alpha=results.suite.alpha,
-        timed=results.suite.timed != "",
-        test=results.suite.test,
-        test_over_tasks=results.suite.test_over_tasks,
-        reference=results.suite.reference,
+        control=suite.control,
+        in_points=not suite.timed,
+        points={}
+        if suite.timed
+        else {name: metric.points for name, metric in metrics.items() if metric.points != 100},
+        alpha=suite.alpha,
+        timed=suite.timed != "",
+        test=suite.test,
+        test_over_tasks=suite.test_over_tasks,
+        reference=suite.reference,
         reference_declared=True,
-        margin=results.suite.margin,
-        splits=_splits(results, averages),
-        families=[
-            family for family in families_of(results.suite) if {*family.methods} & {*methods}
-        ],
+        margin=suite.margin,
+        splits=results.splits | dict.fromkeys(averages, split_of_averages),
+        families=[family for family in families_of(suite) if {*family.methods} & {*methods}],
         margins={
             name: override.margin
-            for task, override in results.suite.overrides.items()
+            for task, override in suite.overrides.items()
             if override.margin is not None
-            for name in results.scored(results.suite.find_task(task))
+            for name in results.scored(suite.find_task(task))
         },
-        networks={
-            name: task
-            for task in results.suite.tasks
-            for name in results.suite.find_task(task).scorable
-        },
-        artificial=SOURCES[results.suite.source].artificial,
+        networks={name: task for task in suite.tasks for name in suite.find_task(task).scorable},
+        artificial=SOURCES[suite.source].artificial,
     )
-
-
-def _scored(results: Results) -> list[str]:
-    """Return the names of the scores, the diagnostics last."""
-    tasks = results.begun.learned()
-    diagnostics = {name for task in tasks for name in task.diagnostics}
-    names = [name for task in tasks for name in results.scored(task)]
-    return sorted(names, key=diagnostics.__contains__)
-
-
-def _splits(results: Results, averages: Sequence[str]) -> dict[str, str]:
-    """Return the split of each score; averages have that of their tasks, if there is only one."""
-    tasks = results.begun.learned()
-    kinds = {results.splits.get(name, "") for task in tasks for name in task.scored} - {""}
-    return results.splits | dict.fromkeys(averages, kinds.pop() if len(kinds) == 1 else "")
 
 
 def on_split(scores: Scores, results: Results, split: str) -> Scores:
@@ -129,24 +114,24 @@ def on_split(scores: Scores, results: Results, split: str) -> Scores:
         OptionError: If there are no such scores.
     """
     dev = results.metrics.assign(split=results.metrics["task"].map(results.splits))
-    every = pd.concat([dev, results.test_metrics.assign(split="test")], ignore_index=True)
-    own = every[every["split"] == split]
-    if own.empty:
-        known = join_names(sorted({*every["split"]}), " or ")
+    metrics = pd.concat([dev, results.test_metrics.assign(split="test")], ignore_index=True)
+    chosen = metrics[metrics["split"] == split]
+    if chosen.empty:
+        known = join_names(sorted({*metrics["split"]}), " or ")
         raise OptionError("split", f"must be {known} in {results.folder}. Received: {split!r}")
-    by_seed = own.set_index("metric").groupby(KEY, sort=False)["value"]
+    by_seed = chosen.set_index("metric").groupby(KEY, sort=False)["value"]
     seeds: dict[Any, dict[Any, float]] = {place: values.to_dict() for place, values in by_seed}
     rows = [(*place, score_of(values)) for place, values in seeds.items()]
-    metrics = {place[0]: sorted(counted([*values])) for place, values in seeds.items()}
+    metrics_of = {place[0]: sorted(counted([*values])) for place, values in seeds.items()}
     return replace(
         scores,
         table=pd.DataFrame(rows, columns=[*KEY, "score"]),
-        tasks=[name for name in scores.networks if name in metrics],
+        tasks=[name for name in scores.networks if name in metrics_of],
         averages=[],
-        directions={x: scores.directions.get(x, Direction(True, "registered")) for x in metrics},
-        metrics=metrics,
-        margins={name: margin for name, margin in scores.margins.items() if name in metrics},
-        splits=dict.fromkeys(metrics, split),
+        directions={x: scores.directions.get(x, Direction(True, "registered")) for x in metrics_of},
+        metrics=metrics_of,
+        margins={name: margin for name, margin in scores.margins.items() if name in metrics_of},
+        splits=dict.fromkeys(metrics_of, split),
     )
 
 
@@ -161,15 +146,15 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results:
         The results; at least one source must have runs.
     """
     parts = [source.results for source in sources if source.results is not None]
-    suites = [each.suite for each in parts]
+    suites = [part.suite for part in parts]
     suite = suites[0].model_copy(
         update={
-            "method": [*{own.name: own for each in suites for own in each.methods()}.values()],
-            "tasks": [*dict.fromkeys(task for each in suites for task in each.tasks)],
-            "task": [*{task.name: task for each in suites for task in each.task}.values()],
+            "method": [*{x.name: x for suite in suites for x in suite.methods()}.values()],
+            "tasks": [*dict.fromkeys(task for suite in suites for task in suite.tasks)],
+            "task": [*{task.name: task for suite in suites for task in suite.task}.values()],
             "group": _joined_groups(suites),
-            "seeds": sorted({seed for each in suites for seed in each.seeds}),
-            "overrides": {task: own for each in suites for task, own in each.overrides.items()},
+            "seeds": sorted({seed for suite in suites for seed in suite.seeds}),
+            "overrides": {task: x for suite in suites for task, x in suite.overrides.items()},
             "published": None,
             "alpha": scores.alpha,
             "control": scores.control,
@@ -181,21 +166,23 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results:
         }
     )
     # With `merge`, several folders can request a run, and another source can have its score.
-    requested = {config.key: config for each in parts for config in each.requested}
-    finished = {(run["task"], run["method"], run["seed"]) for each in parts for run in each.runs}
-    known = has_scores(scores.table, scored_names(suite))
-    elsewhere = {key for key in requested if key in finished or known(*key)}
+    requested = {config.key: config for part in parts for config in part.requested}
+    finished = {(run["task"], run["method"], run["seed"]) for part in parts for run in part.runs}
+    has_score = has_scores(scores.table, scored_names(suite))
+    elsewhere = {key for key in requested if key in finished or has_score(*key)}
     repeated = {str(requested[key]) for key in elsewhere}
     return Results(
         folder=parts[0].folder,
         suite=suite,
-        runs=[run for each in parts for run in each.runs],
-        failures=[own for each in parts for own in each.failures if own[0] not in repeated],
-        configs=[own for key, own in requested.items() if key not in elsewhere - finished],
-        diverged={run for each in parts for run in each.diverged} - repeated,
+        runs=[run for part in parts for run in part.runs],
+        failures=[
+            failure for part in parts for failure in part.failures if failure[0] not in repeated
+        ],
+        configs=[config for key, config in requested.items() if key not in elsewhere - finished],
+        diverged={run for part in parts for run in part.diverged} - repeated,
         parts=[
-            replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
-            for each in parts
+            replace(part, suite=part.suite.model_copy(update={"alpha": scores.alpha}))
+            for part in parts
         ],
         aliases=parts[0].aliases,
     )
@@ -208,7 +195,7 @@ def _joined_groups(suites: Sequence[Suite]) -> list[TaskGroup]:
         SuiteError: If groups of the same name have different tasks.
     """
     groups: dict[str, TaskGroup] = {}
-    for group in (group for each in suites for group in each.group):
+    for group in (group for suite in suites for group in suite.group):
         before = groups.setdefault(group.name, group)
         if before.tasks != group.tasks:
             raise SuiteError(

@@ -112,21 +112,23 @@ def inline(
         '<A*B> OF X'
     """
     shown, end = [], 0
-    for found in _INLINE.finditer(text):
-        shown.append(_escape(text[end : found.start()], escape))
-        kind = str(found.lastgroup if found["link"] is None else "link")
-        own = re.sub(r"\\(.)", r"\1", found[kind])
+    for match in _INLINE.finditer(text):
+        shown.append(_escape(text[end : match.start()], escape))
+        kind = str(match.lastgroup if match["link"] is None else "link")
+        content = re.sub(r"\\(.)", r"\1", match[kind])
         pattern = patterns.get(kind, "{0}")
-        escaped = (escape_code or escape)(own) if kind == "code" else escape(own)
-        shown.append(pattern.format(escaped, found["target"]))
-        end = found.end()
+        escaped = (escape_code or escape)(content) if kind == "code" else escape(content)
+        shown.append(pattern.format(escaped, match["target"]))
+        end = match.end()
     return "".join([*shown, _escape(text[end:], escape)])
 
 
 def _escape(text: str, escape: Callable[[str], str]) -> str:
     """Escape a part of a text, but keep the spaces around it."""
-    own = escape(text.strip())
-    return f"{' ' * text[:1].isspace()}{own}{' ' * text[-1:].isspace()}" if own else text[:1]
+    escaped = escape(text.strip())
+    return (
+        f"{' ' * text[:1].isspace()}{escaped}{' ' * text[-1:].isspace()}" if escaped else text[:1]
+    )
 
 
 def plain(text: str) -> str:
@@ -161,7 +163,7 @@ def render(template: str, **values: Any) -> str:
 @cache
 def environment() -> Environment:
     """Return the environment of the templates, with the functions of `relation_tf.words`."""
-    own = Environment(
+    result = Environment(
         loader=PackageLoader("relation_tf", "report/templates"),
         undefined=StrictUndefined,
         autoescape=True,
@@ -169,7 +171,7 @@ def environment() -> Environment:
         finalize=escape_text,
         lstrip_blocks=True,
     )
-    own.filters |= {
+    result.filters |= {
         "listed": lambda names: Markup(words.listed([*map(escape_text, names)])),
         "capital": lambda text: Markup(words.capital(escape_text(text).strip())),
         "marked": _marked,
@@ -180,11 +182,11 @@ def environment() -> Environment:
         "pvalue_only": words.pvalue_only,
         "level": words.format_level,
     }
-    own.globals |= {
+    result.globals |= {
         "count": words.count,
         "first_of": words.first_of,
     }
-    return own
+    return result
 
 
 def _in_a_line(text: str) -> str:
@@ -219,8 +221,10 @@ def chunks(template: str, **values: Any) -> Iterator[tuple[str, Any]]:
         return Markup("".join(f"{_BREAK}{_PLACED}{number}{_BREAK}" for number in numbers))
 
     env = environment()
-    own = env.get_template(template) if template.endswith(".jinja") else env.from_string(template)
-    for chunk in own.render(**values, place=place).split(_BREAK):
+    source = (
+        env.get_template(template) if template.endswith(".jinja") else env.from_string(template)
+    )
+    for chunk in source.render(**values, place=place).split(_BREAK):
         text = chunk.strip()
         if text.startswith(_PLACED):
             yield "placed", placed[int(text[1:])]

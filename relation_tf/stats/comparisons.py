@@ -22,8 +22,13 @@ from relation_tf.stats.permutation import (
     dominance,
     observed_groups,
 )
-from relation_tf.stats.samples import FloatArray, RankedSamples, check_probability, index_pairs
-from relation_tf.stats.spread import spread_notes
+from relation_tf.stats.samples import (
+    FloatArray,
+    RankedSamples,
+    check_probability,
+    index_pairs,
+    spread_notes,
+)
 from relation_tf.words import count, format_level, format_pvalue, number_of_seeds
 
 NOT_SIGNIFICANT = "no significant difference"
@@ -37,14 +42,14 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
 }
 
 
-class Shown(ABC):
+class PrintedResult(ABC):
     """Base class of results that print as a title, a table, remarks and notes."""
 
     @abstractmethod
     def _title(self) -> str: ...
 
     @abstractmethod
-    def _shown(self) -> pd.DataFrame:
+    def _printed(self) -> pd.DataFrame:
         """Return the table that is printed."""
 
     def _remarks(self) -> Iterator[str]:
@@ -54,13 +59,13 @@ class Shown(ABC):
         return [*self._remarks(), *(f"Note: {note}" for note in getattr(self, "notes", ()))]
 
     def __str__(self) -> str:
-        table = self._shown().to_string(index=False, formatters=_FORMATS)
+        table = self._printed().to_string(index=False, formatters=_FORMATS)
         return "\n".join([self._title(), table, *self._lines()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        table = self._shown().to_html(index=False, formatters=_FORMATS, border=0)
+        table = self._printed().to_html(index=False, formatters=_FORMATS, border=0)
         lines = "".join(f"<p>{html.escape(line)}</p>" for line in self._lines())
         return f"<div><p><b>{html.escape(self._title())}</b></p>{table}{lines}</div>"
 
@@ -149,7 +154,7 @@ def kruskal_wallis(ranked: RankedSamples) -> Kruskal:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class PairwiseResult(Shown):
+class PairwiseResult(PrintedResult):
     """Result of `steel_dwass`, `steel` or another test of pairs of methods.
 
     For a test of all pairs, `statistic`, `pvalue`, `significant` and `effect_size` are k x k
@@ -259,7 +264,8 @@ class PairwiseResult(Shown):
         statistic = self._of_pairs("statistic")
         known = np.nan_to_num(statistic)
         signs = np.sign(np.where(np.abs(known) > ROUNDING, known, self._of_pairs("effect_size")))
-        if (unknown := np.isnan(statistic) & (signs == 0)).any():
+        unknown = np.isnan(statistic) & (signs == 0)
+        if unknown.any():
             means = {name: scores.mean() for name, scores in self.samples.items()}
             first, second = np.array([(means[a], means[b]) for a, b in self._tested]).T
             signs = np.where(unknown, 1.0 * (second > first) - (second < first), signs)
@@ -382,7 +388,7 @@ class PairwiseResult(Shown):
         """Return columns as a table with one row per pair."""
         return name_pairs(list(self.samples), self.control is not None, **columns)
 
-    def _shown(self) -> pd.DataFrame:
+    def _printed(self) -> pd.DataFrame:
         return self.pairs().drop(columns=["better", "asymptotic_pvalue"], errors="ignore")
 
     def _title(self) -> str:

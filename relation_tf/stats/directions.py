@@ -68,7 +68,8 @@ def suggest_direction(task: Hashable, metrics: Sequence[str] = ()) -> Direction:
         >>> suggest_direction("MR", ["acc"])
         Direction(higher_is_better=True, origin='column')
     """
-    known = [higher for metric in metrics if (higher := read_name(metric)[0]) is not None]
+    readings = (read_name(metric)[0] for metric in metrics)
+    known = [higher for higher in readings if higher is not None]
     if known:
         return Direction(all(known), "registered" if METRICS.keys() >= {*metrics} else "column")
     higher = None if task is None else read_name(str(task))[0]
@@ -89,16 +90,15 @@ def state_directions(directions: Mapping[Any, Direction]) -> str:
     for higher, word, most in ((False, "Lower", _MOST_LOWER), (True, "Higher", _MOST_HIGHER)):
         groups = []
         for origin, labels in _LABELS.items():
-            if tasks := [
-                str(task) for task, direction in directions.items() if direction == (higher, origin)
-            ]:
-                label = labels[len(tasks) > 1]
+            tasks = [str(task) for task, x in directions.items() if x == (higher, origin)]
+            label = labels[len(tasks) > 1]
+            if tasks:
                 groups.append((tasks, f" ({label})" if label else ""))
         if [len(tasks) for tasks, _ in groups] == [len(directions)]:
             ((tasks, label),) = groups
-            alone = "" if None in directions else f" on {tasks[0]}"
-            every = "both" if len(tasks) == 2 else f"all {len(tasks)}"
-            where = f" on {every} tasks" if len(tasks) > 1 else alone
+            only = "" if None in directions else f" on {tasks[0]}"
+            number = "both" if len(tasks) == 2 else f"all {len(tasks)}"
+            where = f" on {number} tasks" if len(tasks) > 1 else only
             sentences.append(f"{word} is better{where}{label}")
         elif groups:
             named = []
@@ -156,9 +156,9 @@ def refuse_unknown_direction(tasks: Iterable[Hashable], higher_is_better: Direct
     """
     higher, notes = read_directions(tasks, higher_is_better)
     given = higher_is_better if isinstance(higher_is_better, Mapping) else {}
-    low = {task: False for task, is_higher in higher.items() if not is_higher and task not in given}
-    if notes and low:
-        raise ValueError(f"`higher_is_better` must be given, such as {low}. {notes[0]}")
+    guessed = {task: False for task, x in higher.items() if not x and task not in given}
+    if notes and guessed:
+        raise ValueError(f"`higher_is_better` must be given, such as {guessed}. {notes[0]}")
     return [1 if is_higher else -1 for is_higher in higher.values()]
 
 

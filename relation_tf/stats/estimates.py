@@ -246,12 +246,12 @@ def _limits(
     critical deviation.
     """
     undefined, half = np.isnan(differences), float(weights.sum()) / 2
-    alike, rows = bool((weights == weights[0]).all()), np.arange(len(differences))
+    equal_weights, rows = bool((weights == weights[0]).all()), np.arange(len(differences))
 
     def ordered(values: FloatArray, fill: float) -> tuple[FloatArray, FloatArray]:
         """Return sorted values and the weight up to each."""
         filled = np.where(undefined, fill, values)
-        if alike:  # much faster
+        if equal_weights:  # much faster
             return np.sort(filled, axis=1), np.cumsum(weights)[None]
         order = np.argsort(filled, axis=1, kind="stable")
         return np.take_along_axis(filled, order, axis=1), np.cumsum(weights[order], axis=1)
@@ -353,16 +353,15 @@ def probability_of_improvement(
         R. Agarwal, M. Schwarzer, P. S. Castro, A. Courville, M. G. Bellemare (2021), Deep
         reinforcement learning at the edge of the statistical precipice, NeurIPS 34.
     """
-    one, other = _finite_scores(first), _finite_scores(second)
-    if set(one) != set(other):
-        raise ValueError(
-            f"both methods must have the same tasks. Received: {list(one)} and {list(other)}"
-        )
+    scores_a, scores_b = _finite_scores(first), _finite_scores(second)
+    if set(scores_a) != set(scores_b):
+        received = f"{list(scores_a)} and {list(scores_b)}"
+        raise ValueError(f"both methods must have the same tasks. Received: {received}")
     signs = refuse_unknown_direction(first, higher_is_better)
     wins, number = [], 0
-    for sign, (task, scores) in zip(signs, one.items(), strict=True):
+    for sign, (task, scores) in zip(signs, scores_a.items(), strict=True):
         # Values that differ by rounding are tied.
-        a, b = np.split(dense_ranks(np.concatenate([scores, other[task]])), [scores.size])
+        a, b = np.split(dense_ranks(np.concatenate([scores, scores_b[task]])), [scores.size])
         wins.append(np.heaviside(sign * (b - a[:, None]), 0.5))
         number += a.size + b.size
 

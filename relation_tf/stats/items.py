@@ -89,23 +89,23 @@ def score_errors(
         P. J. McCarthy, C. B. Snowden (1985), The bootstrap and finite population sampling, Vital
         and Health Statistics 2 (95).
     """
-    given, true = _checked(predictions, labels)
+    predicted, true = _as_arrays(predictions, labels)
     check_count("draws", draws, 2)
-    seeds, rows = given.shape
+    seeds, rows = predicted.shape
     generator = np.random.default_rng(rng)
-    of_each_seed = _scores(given, true, metrics, np.ones((1, rows)))[:, 0]
+    scores = _scores(predicted, true, metrics, np.ones((1, rows)))[:, 0]
     drawn = np.hstack(
-        [_scores(given, true, metrics, weights) for weights in _weights(generator, draws, rows)]
+        [_scores(predicted, true, metrics, weights) for weights in _weights(generator, draws, rows)]
     )
     has_seeds = seeds > 1
-    deviation = float(of_each_seed.std(ddof=1)) if has_seeds else math.nan
+    deviation = float(scores.std(ddof=1)) if has_seeds else math.nan
     of_rows, of_seeds, both = float(drawn.mean(axis=0).var(ddof=1)), deviation**2 / seeds, math.nan
     if has_seeds:
         chosen = generator.integers(seeds, size=(draws, seeds - 1))
         of_both = float(drawn[chosen, np.arange(draws)[:, None]].mean(axis=1).var(ddof=1))
         both = math.sqrt(max(of_rows, of_seeds, 2 * (of_rows + of_seeds) - of_both))
     return ScoreErrors(
-        score=float(of_each_seed.mean()),
+        score=float(scores.mean()),
         num_rows=rows,
         num_seeds=seeds,
         seeds_sd=deviation,
@@ -170,18 +170,18 @@ def mcnemar(first: ArrayLike, second: ArrayLike, labels: ArrayLike) -> RowTest:
         data: mid-p and asymptotic are better than exact conditional, BMC Medical Research
         Methodology 13, 91.
     """
-    one, true = _checked(first, labels)
-    other, _ = _checked(second, labels)
-    right = (one == true).sum(axis=0), (other == true).sum(axis=0)
+    a, truth = _as_arrays(first, labels)
+    b, _ = _as_arrays(second, labels)
+    right = (a == truth).sum(axis=0), (b == truth).sum(axis=0)
     # Whole numbers: the shares' difference times both numbers of seeds.
-    shift = right[1] * len(one) - right[0] * len(other)
+    shift = right[1] * len(a) - right[0] * len(b)
     sizes, counts = np.unique(np.abs(shift[shift != 0]), return_counts=True)
     pvalue = sign_flips(int(shift.sum()), sizes.tolist(), counts.tolist(), mid_p=True)
     return RowTest(
-        difference=float(shift.mean() / (len(one) * len(other))),
+        difference=float(shift.mean() / (len(a) * len(b))),
         pvalue=pvalue,
         discordant=int(counts.sum()),
-        num_rows=true.size,
+        num_rows=truth.size,
     )
 
 
@@ -253,11 +253,11 @@ def _scores(
     return total / len(metrics)
 
 
-def _checked(predictions: ArrayLike, labels: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-    given, true = np.atleast_2d(np.asarray(predictions)), np.asarray(labels)
-    if given.ndim != 2 or true.shape != given.shape[1:] or true.size < 2 or not len(given):
+def _as_arrays(predictions: ArrayLike, labels: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    runs, true = np.atleast_2d(np.asarray(predictions)), np.asarray(labels)
+    if runs.ndim != 2 or true.shape != runs.shape[1:] or true.size < 2 or not len(runs):
         raise ValueError(
             "predictions must have shape (seeds, rows) and labels (rows,), with two rows or more. "
-            f"Received: shapes {given.shape} and {true.shape}"
+            f"Received: shapes {runs.shape} and {true.shape}"
         )
-    return given, true
+    return runs, true

@@ -17,7 +17,7 @@ from relation_tf.registry import PROCEDURES
 from relation_tf.stats.comparisons import (
     NOT_SIGNIFICANT,
     PairwiseResult,
-    Shown,
+    PrintedResult,
     labels,
     name_pairs,
     table_of_pairs,
@@ -46,7 +46,7 @@ _MOST_EXACT = 300  # tasks with an exact p of Wilcoxon's test
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FriedmanNemenyiResult(Shown):
+class FriedmanNemenyiResult(PrintedResult):
     """Result of `friedman_nemenyi`.
 
     Attributes:
@@ -127,7 +127,7 @@ class FriedmanNemenyiResult(Shown):
             if end - start > 1 and end > max(ends[:start], default=0)
         ]
 
-    def _shown(self) -> pd.DataFrame:
+    def _printed(self) -> pd.DataFrame:
         return self.pairs().drop(columns="better")
 
     def _title(self) -> str:

@@ -72,12 +72,15 @@ from relation_tf.stats.samples import (
     TestOptions,
     check_finite,
     check_probability,
+    error_of_sum,
     in_task,
     index_pairs,
+    is_constant,
     rank_samples,
     read_tasks,
+    scaled_residuals,
+    unequal_spread,
 )
-from relation_tf.stats.spread import error_of_sum, is_constant, scaled_residuals, unequal_spread
 from relation_tf.words import at_least, capital, count, number_of_seeds, pvalue_only
 
 _MOST_SHIFTS = 2_000  # tested for an interval; of more, evenly spaced ones
@@ -534,8 +537,8 @@ class BrunnerMunzelResult(PairwiseResult):
             if not np.isfinite([*first, *second]).all():
                 rows.append((np.nan, -math.inf, math.inf))
                 continue
-            alone = level / len(self._tested)
-            low, high = _accepted_shifts(first, second, alone, self.permutations, self.seed)
+            level_of_pair = level / len(self._tested)
+            low, high = _accepted_shifts(first, second, level_of_pair, self.permutations, self.seed)
             if pvalue >= level:  # ties can make the test accept 0 only
                 low, high = min(low, 0.0), max(high, 0.0)
             rows.append((float(np.median(np.subtract.outer(second, first))), low, high))

@@ -34,7 +34,7 @@ from relation_tf.stats.samples import (
     RankedSamples,
     index_pairs,
 )
-from relation_tf.steps import advance
+from relation_tf.terminal import advance
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 Groups: TypeAlias = Sequence[Codes]
@@ -159,10 +159,10 @@ def net_wins(groups: Groups, pairs: Pairs) -> FloatArray:
     """
     tied = _tied_codes(groups).size > 0
     wins = np.empty((len(pairs), groups[0].shape[1]))
-    together = np.stack(groups, axis=1) if len({*map(len, groups)}) == 1 else None
+    stacked = np.stack(groups, axis=1) if len({*map(len, groups)}) == 1 else None
     for i, rows, others in _blocks(tuple(map(len, groups)), pairs, groups[0].shape[1]):
         # (n, J, B)
-        second = np.stack(groups[others], axis=1) if together is None else together[:, others]
+        second = np.stack(groups[others], axis=1) if stacked is None else stacked[:, others]
         product = len(groups[i]) * len(second)
         if product > _MOST_COMPARISONS:
             wins[rows] = _net_wins_by_counts(groups[i], second)
@@ -222,14 +222,14 @@ def tie_sums_of(groups: Groups) -> TieSums:
     dtype = np.min_scalar_type((first + second) ** 3)  # small types are faster
     counts = np.stack([_occurrences(group, tied, dtype) for group in groups], axis=1)
     squares = counts * counts  # (codes, k, B)
-    alone = (counts * (squares - 1)).sum(axis=0, dtype=dtype)
+    within = (counts * (squares - 1)).sum(axis=0, dtype=dtype)
 
     def tie_sums(pairs: Pairs) -> FloatArray:
         sums = np.empty((len(pairs), groups[0].shape[1]))
         for i, rows, others in _blocks(tuple(map(len, groups)), pairs, groups[0].shape[1]):
             shared = np.einsum("cb,cjb->jb", squares[:, i], counts[:, others])
             shared += np.einsum("cb,cjb->jb", counts[:, i], squares[:, others])
-            sums[rows] = alone[i] + alone[others] + 3 * shared
+            sums[rows] = within[i] + within[others] + 3 * shared
         return sums
 
     return tie_sums
@@ -426,9 +426,9 @@ class NullDistribution:
 
     def untied(self) -> NullDistribution:
         """Return the distribution for the same numbers of scores without ties."""
-        alike = self.method == "asymptotic" or len(self.strata) == 1
+        is_same_kind = self.method == "asymptotic" or len(self.strata) == 1
         groups = [untied_groups(sizes) for sizes in self.sizes]
-        method = self.method if alike else "auto"
+        method = self.method if is_same_kind else "auto"
         return null_distribution(self.test, groups, method, self.permutations, self.seed)
 
     def critical_statistic(self, level: float) -> float:

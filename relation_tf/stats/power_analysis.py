@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relation_tf.registry import PROCEDURES
-from relation_tf.stats.comparisons import Shown
+from relation_tf.stats.comparisons import PrintedResult
 from relation_tf.stats.design import RankTest, seeds_needed
 from relation_tf.stats.permutation import null_distribution, untied_groups
 from relation_tf.stats.samples import (
@@ -45,7 +45,7 @@ class SimulatedProbability(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Power(Shown):
+class Power(PrintedResult):
     """Result of `power`.
 
     Attributes:
@@ -72,7 +72,7 @@ class Power(Shown):
     simulations: int
     seed: int
 
-    def _shown(self) -> pd.DataFrame:
+    def _printed(self) -> pd.DataFrame:
         rows = [("one", *self.one), ("any", *self.any), ("all", *self.all)]
         return pd.DataFrame(rows, columns=["differs_from", "power", "low", "high"])
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.registry import PROCEDURES
-from relation_tf.stats.comparisons import Shown, name_pairs
+from relation_tf.stats.comparisons import PrintedResult, name_pairs
 from relation_tf.stats.design import RankTest, asymptotic_pvalues, attainable_pvalue
 from relation_tf.stats.samples import (
     check_count,
@@ -36,7 +36,7 @@ _FIGURE = re.compile(rf"[-+]?(?:{_NUMBER}|inf(?:inity)?|nan)", re.I)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PublishedTable(Shown):
+class PublishedTable(PrintedResult):
     """Result of `read_published`.
 
     Attributes:
@@ -62,7 +62,7 @@ class PublishedTable(Shown):
         """Return the rows of the pairs that were claimed to be significant."""
         return self.table[self.table["claimed"]].reset_index(drop=True)
 
-    def _shown(self) -> pd.DataFrame:
+    def _printed(self) -> pd.DataFrame:
         unclaimed = [] if self.table["claimed"].any() else ["claimed"]
         return self.table.drop(columns=["reason", *unclaimed])
 
@@ -113,7 +113,7 @@ def read_published(
     Args:
         table: Columns `method`, `mean`, `sd`, and `task` if there are several tasks; or the path of
             a CSV file with these columns, or of a TOML file of published figures (`[[figure]]`, see
-            `relation_tf.config.published`). Its tasks are such as `"IMDb, seconds, 64 units"`.
+            `relation_tf.config.suite`). Its tasks are such as `"IMDb, seconds, 64 units"`.
         n: Number of scores (seeds) per mean.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
@@ -327,9 +327,10 @@ def _decimal(row: Sequence[Any], place: int) -> Decimal:
     """Return a figure of a row (task, method, mean, SD) with its printed decimals."""
     task, method, mean, sd = row
     figure, where = row[place], f"{method!r}{_on(task)}"
+    text = _text(figure) or "nan"
     if isinstance(figure, int | float | np.integer | np.floating) and not isinstance(figure, bool):
         text = np.format_float_positional(figure, trim="-")
-    elif _FIGURE.fullmatch(text := _text(figure) or "nan") is None:  # Decimal reads "8_0.5"
+    elif _FIGURE.fullmatch(text) is None:  # Decimal reads "8_0.5"
         raise TypeError(f"figures must be numbers. Received: {figure!r} for {where}")
     value = Decimal(text)
     if not value.is_finite():

@@ -18,7 +18,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.interrupts import check_interrupts, interrupts_delayed
 from relation_tf.layers.arguments import one_of, positive_integer
 from relation_tf.networks.check.report import TOKEN_READ, LayerCheck, LayerReport, Status
 from relation_tf.networks.classifiers import pair_classifier, sequence_classifier
@@ -35,8 +34,9 @@ from relation_tf.networks.mixing import (
 )
 from relation_tf.networks.next_token import state_change
 from relation_tf.networks.precision import dtype_policy
-from relation_tf.quiet import errors_only
 from relation_tf.registry import Mechanism
+from relation_tf.system import check_interrupts, interrupts_delayed
+from relation_tf.terminal import errors_only
 
 # Relative to the largest entry: in TensorFloat-32, matrix products depend on the shape.
 TOLERANCE = 1e-3
@@ -109,10 +109,10 @@ def check_layer(
     positive_integer("units", units)
     positive_integer("width", width)
     one_of("precision", precision, PRECISIONS)
-    given = dict(options or {})
-    refuse_options(layer_or_name, given)
-    subject = Subject(layer_or_name, entry, units, width, given)
-    selected = [each for each in CHECKS if precision in each.required or not required_only]
+    arguments = dict(options or {})
+    refuse_options(layer_or_name, arguments)
+    subject = Subject(layer_or_name, entry, units, width, arguments)
+    selected = [check for check in CHECKS if precision in check.required or not required_only]
     # Warnings of Keras and TensorFlow refer to the networks created here, not to the layer.
     ignored = warnings.catch_warnings(action="ignore")
     with ignored, errors_only("tensorflow"), dtype_policy("float32"):
@@ -120,7 +120,7 @@ def check_layer(
         outcomes: list[LayerCheck] = []
         for check in selected:
             check_interrupts()
-            faulty = {each.name for each in outcomes if each.status in ("failed", "warning")}
+            faulty = {check.name for check in outcomes if check.status in ("failed", "warning")}
             outcomes.append(check.outcome(subject, faulty, precision))
     return LayerReport(str(subject), tuple(outcomes))
 
@@ -264,8 +264,8 @@ def tensor(x: np.ndarray) -> Any:
 class FaultError(Exception):
     """Fault of the layer, and how to fix it."""
 
-    def __init__(self, found: str, fix: str) -> None:
-        super().__init__(f"{found} To fix: {fix}")
+    def __init__(self, fault: str, fix: str) -> None:
+        super().__init__(f"{fault} To fix: {fix}")
 
 
 class NotApplicableError(Exception):
@@ -358,9 +358,9 @@ def _inference(subject: Subject) -> str:
     model = subject.model()
     first, again = (kept_of(array(model([subject.x, KEPT], training=False))) for _ in range(2))
     expect_finite(first, "Outputs", _UNDEFINED)
-    what = "Two calls in inference (training=False) give different outputs"
+    fault = "Two calls in inference (training=False) give different outputs"
     fix = "add noise and change state only if training=True; create layers in __init__ or build."
-    expect_same(again, first, what, fix, tolerance=_ROUNDING)
+    expect_same(again, first, fault, fix, tolerance=_ROUNDING)
     return "two calls give the same outputs."
 
 
@@ -465,8 +465,8 @@ def _empty_row(subject: Subject) -> str:
     mask = KEPT.copy()
     mask[1] = False
     fix = "divide by ops.maximum(count, 1); mask softmax with -1e9, not -inf."
-    what = "For a sequence that is all padding, outputs"
-    expect_finite(subject.mixed(subject.x, mask)[1], what, fix)
+    fault = "For a sequence that is all padding, outputs"
+    expect_finite(subject.mixed(subject.x, mask)[1], fault, fix)
     return "outputs are finite for a sequence that is all padding."
 
 
@@ -475,8 +475,8 @@ def _batch_order(subject: Subject) -> str:
     expected = subject.mixed(subject.x, KEPT)
     fix = "do not sum, average or normalize over axis 0, the batch."
     for rows in ([2, 0, 3, 1], [1]):
-        what = f"Outputs of a row depend on other rows (in a batch of the rows {rows})"
-        expect_same(subject.mixed(subject.x[rows], KEPT[rows]), expected[rows], what, fix)
+        fault = f"Outputs of a row depend on other rows (in a batch of the rows {rows})"
+        expect_same(subject.mixed(subject.x[rows], KEPT[rows]), expected[rows], fault, fix)
     return "outputs do not depend on other rows or their order."
 
 
@@ -484,15 +484,15 @@ def _batch_order(subject: Subject) -> str:
 def _read_out(subject: Subject) -> str:
     if not accepts(subject.mixer, "value"):
         raise NotApplicableError("`call` has no argument `value`: networks compute all tokens.")
-    entire = any(getattr(subject.mixer, each, False) for each in ("reads_later_queries", "causal"))
+    entire = any(getattr(subject.mixer, name, False) for name in ("reads_later_queries", "causal"))
     if subject.entry.head != "first" or entire:
         raise NotApplicableError("Networks read all tokens of this layer.")
     first = array(mix_for_first(subject.mixer, tensor(subject.x), tensor(KEPT)))
     expected = subject.mixed(subject.x, KEPT)
     expected = expected[:, :1] if expected.ndim == 3 else expected
     fix = "use `value` as the tokens to mix, or rename this argument."
-    what = "layer(x[:, :1], value=x) differs from the first token of layer(x)"
-    expect_same(first, expected, what, fix)
+    fault = "layer(x[:, :1], value=x) differs from the first token of layer(x)"
+    expect_same(first, expected, fault, fix)
     return "layer(x[:, :1], value=x) equals the first token of layer(x)."
 
 
@@ -502,7 +502,13 @@ def _token_read(subject: Subject) -> str:
         raise NotApplicableError(_OF_VECTORS)
     if subject.entry.head != "first":
         raise NotApplicableError("Networks read all tokens of this layer.")
-    if not _mixes(subject):
+    # A token must change the output of another one.
+    middle, other = TOKENS // 2, subject.x.copy()
+    other[:, middle] = subject.x[::-1, middle]
+    changed, output = (
+        np.delete(subject.mixed(x, EVERYTHING), middle, axis=1) for x in (other, subject.x)
+    )
+    if difference_of(changed, output) <= TOLERANCE:
         raise NotApplicableError("Each output depends only on its own token: tokens are not mixed.")
     causal = declares_causal(subject.mixer)
     place, name = (TOKENS - 1, "last") if causal else (0, "first")
@@ -520,28 +526,18 @@ def _token_read(subject: Subject) -> str:
     return f"the output that networks read, of the {name} token, depends on other tokens."
 
 
-def _mixes(subject: Subject) -> bool:
-    """Return True if a token changes the output of another one."""
-    other = subject.x.copy()
-    other[:, TOKENS // 2] = subject.x[::-1, TOKENS // 2]
-    changed, expected = (
-        np.delete(subject.mixed(x, EVERYTHING), TOKENS // 2, axis=1) for x in (other, subject.x)
-    )
-    return difference_of(changed, expected) > TOLERANCE
-
-
 @add_check("causality", "a causal layer must accept any tokens.")
 def _causality(subject: Subject) -> str:
     if not declares_causal(subject.mixer):
         raise NotApplicableError("The layer is not `causal`.")
-    seen = TOKENS // 2
-    other = np.concatenate([subject.x[:, :seen], subject.x[::-1, seen:]], axis=1)
+    half = TOKENS // 2
+    other = np.concatenate([subject.x[:, :half], subject.x[::-1, half:]], axis=1)
     changed, expected = (subject.mixed(x, EVERYTHING) for x in (other, subject.x))
     if expected.ndim != 3:
         raise NotApplicableError(_OF_VECTORS)
-    what = "Outputs depend on later tokens although causal=True"
+    fault = "Outputs depend on later tokens although causal=True"
     fix = "compute output i from x[:, : i + 1] only, or set causal=False."
-    expect_same(changed[:, :seen], expected[:, :seen], what, fix)
+    expect_same(changed[:, :half], expected[:, :half], fault, fix)
     return "outputs do not depend on later tokens."
 
 
@@ -565,13 +561,13 @@ def _steps(subject: Subject) -> str:
     _expect_same_steps(subject, EVERYTHING, "Steps of one token give other outputs", fix)
     if subject.masks:  # Blocks pass a mask to each step.
         mask = KEPT & (np.arange(TOKENS) != 1)
-        what = "Steps of one token give other outputs if tokens are masked"
+        fault = "Steps of one token give other outputs if tokens are masked"
         fix = "`step` must leave out tokens whose mask is False."
-        _expect_same_steps(subject, mask, what, fix)
+        _expect_same_steps(subject, mask, fault, fix)
     return "steps of one token give the same outputs as the whole text."
 
 
-def _expect_same_steps(subject: Subject, mask: np.ndarray, what: str, fix: str) -> None:
+def _expect_same_steps(subject: Subject, mask: np.ndarray, fault: str, fix: str) -> None:
     """Raise a fault if steps give other outputs than a call with the whole text."""
     layer, steps = subject.mixer, []
     state = layer.initial_state(BATCH, TOKENS)
@@ -580,7 +576,7 @@ def _expect_same_steps(subject: Subject, mask: np.ndarray, what: str, fix: str) 
         output, state = layer.step(tensor(subject.x[:, i : i + 1]), state, *masks)
         steps.append(array(output))
     expect_same(
-        np.concatenate(steps, axis=1)[mask], subject.mixed(subject.x, mask)[mask], what, fix
+        np.concatenate(steps, axis=1)[mask], subject.mixed(subject.x, mask)[mask], fault, fix
     )
 
 
@@ -593,7 +589,12 @@ def _expect_same_steps(subject: Subject, mask: np.ndarray, what: str, fix: str) 
 def _saving(subject: Subject) -> str:
     layer = subject.layer()
     config = layer.get_config()
-    if missing := [argument for argument in _arguments(type(layer)) if argument not in config]:
+    # Without a get_config, Keras stores the arguments.
+    has_config = type(layer).get_config is not keras.layers.Layer.get_config
+    parameters = inspect.signature(layer.__init__).parameters.values() if has_config else ()
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    missing = [x.name for x in parameters if x.kind in named and x.name not in config]
+    if missing:
         raise FaultError(
             f"get_config() omits arguments, so a saved model loses them: {', '.join(missing)}.",
             f"return {{**super().get_config(), {missing[0]!r}: self.{missing[0]}, ...}}.",
@@ -609,15 +610,6 @@ def _saving(subject: Subject) -> str:
         kept_of(again), kept_of(expected), "A loaded model gives other outputs than the saved", fix
     )
     return "a saved model loads and gives the same outputs."
-
-
-def _arguments(cls: Any) -> list[str]:
-    """Return the constructor's arguments; none without a get_config, where Keras stores them."""
-    if cls.get_config is keras.layers.Layer.get_config:
-        return []
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    parameters = [*inspect.signature(cls.__init__).parameters.values()][1:]
-    return [parameter.name for parameter in parameters if parameter.kind in named]
 
 
 @add_check("training", _OPERATION)
@@ -669,11 +661,11 @@ def expect_same(
         raise FaultError(f"{fault}: {difference}.", fix)
 
 
-def expect_finite(x: np.ndarray, what: str, fix: str) -> None:
+def expect_finite(x: np.ndarray, fault: str, fix: str) -> None:
     """Raise a fault if an entry is NaN or infinite."""
     if not np.isfinite(x).all():
         count = f"{np.count_nonzero(~np.isfinite(x))} of {x.size} values"
-        raise FaultError(f"{what} are NaN or infinite ({count}).", fix)
+        raise FaultError(f"{fault} are NaN or infinite ({count}).", fix)
 
 
 def difference_of(actual: np.ndarray, expected: np.ndarray) -> float:

@@ -32,10 +32,12 @@ from relation_tf.report.sections.tests import (
     winners,
 )
 from relation_tf.report.sections.verdicts import (
+    NOT_VARYING,
     POSITIVE,
     cost_columns,
-    how_to_read,
+    definitions,
     unit_of_means,
+    verdict_figure,
     verdict_table,
     verdicts_by_task,
 )
@@ -65,25 +67,25 @@ def standings(scores: Scores) -> pd.DataFrame:
     """
     means = pd.DataFrame(
         {
-            network: {name: _mean(values) for name, values in own.items()}
-            for network, own in scores.common.items()
+            network: {name: _mean(values) for name, values in samples.items()}
+            for network, samples in scores.common.items()
         },
         dtype=float,
     ).dropna(axis="columns")
     signs = [-1 if scores.lower_is_better_on(network) else 1 for network in map(str, means)]
     # Means that differ by rounding are tied, as in the tests.
-    codes = means.mul(signs).apply(lambda own: pd.Series(dense_ranks(own.to_numpy()), own.index))
+    codes = means.mul(signs).apply(lambda x: pd.Series(dense_ranks(x.to_numpy()), x.index))
     ranks = codes.rank(ascending=False).mean(axis="columns")
-    alike = scores.alike and not scores.timed
-    table = pd.DataFrame({"mean": means.mean(axis="columns") if alike else np.nan, "rank": ranks})
+    mean = means.mean(axis="columns") if scores.comparable and not scores.timed else np.nan
+    table = pd.DataFrame({"mean": mean, "rank": ranks})
     table.attrs["tasks"] = [*means]
     return table if len(means.columns) else table.iloc[:0]
 
 
 def _mean(scores: Sequence[float]) -> float:
     """Return the mean of the scores other than NaN; NaN if there is none."""
-    known = [score for score in scores if not math.isnan(score)]
-    return math.fsum(known) / len(known) if known else math.nan
+    finite = [score for score in scores if not math.isnan(score)]
+    return math.fsum(finite) / len(finite) if finite else math.nan
 
 
 def leading(part: Comparison, lost: Collection[str]) -> Statement | None:
@@ -152,27 +154,27 @@ def _test(part: Comparison, best: Sequence[str]) -> dict[str, Any]:
 # ---- The short answer ----
 
 
-def answer(part: Comparison) -> Iterator[Statement]:
+def findings(part: Comparison) -> Iterator[Statement]:
     """Yield statements on the tests over tasks, on averages and on single tasks."""
-    scores, several = part.scores, part.over_tasks
+    scores, over_tasks = part.scores, part.over_tasks
     if part.results is not None:
         yield from tested_among(part)
         if part.learning_times is not None:
             yield from time_statements(part.learning_times, part.results.suite)
-    if several is not None:
-        better = winners(several.pairs)
+    if over_tasks is not None:
+        better = winners(over_tasks.pairs)
         yield state(
             "over_tasks",
-            test=several.procedure.title,
-            tasks=len(several.tasks),
+            test=over_tasks.procedure.title,
+            tasks=len(over_tasks.tasks),
             alpha=scores.alpha,
             better=better,
-            others=len(several.pairs) - len(better),
-            lacking=lacking(several.result, f"{several.procedure.unit}s", scores),
+            others=len(over_tasks.pairs) - len(better),
+            lacking=lacking(over_tasks.result, f"{over_tasks.procedure.unit}s", scores),
             control=scores.control,
         )
     if not part.tests:
-        yield _no_test(scores, over_tasks=several is not None)
+        yield _no_test(scores, over_tasks=over_tasks is not None)
         return
     yield from cautions(part)
     on_average = part.pvalues["task"].isin(scores.averages)
@@ -182,9 +184,9 @@ def answer(part: Comparison) -> Iterator[Statement]:
 def brief(part: Comparison) -> list[Statement]:
     """Return the short answer without single tasks, if a test over tasks summarizes them."""
     if part.over_tasks is None or not part.tests:
-        return part.answer
+        return part.findings
     kept = {"tested_among", "over_tasks", "too_few_seeds", "times_to_target", "faster_to_target"}
-    return [each for each in part.answer if each.kind in kept]
+    return [finding for finding in part.findings if finding.kind in kept]
 
 
 def progress(runs: pd.DataFrame) -> Iterator[Statement]:
@@ -228,9 +230,9 @@ def _no_test(scores: Scores, *, over_tasks: bool) -> Statement:
 
 def _single_tasks(pvalues: pd.DataFrame, scores: Scores) -> Iterator[Statement]:
     """Yield the significant pairs on single tasks, and those without a significant task."""
-    common = {"all_tasks": len(scores.own_tasks)}
+    common = {"all_tasks": len(scores.single_tasks)}
     pairs = dict(iter(pvalues.groupby(["a", "b"], sort=False)))
-    decided = [pair for pair, own in pairs.items() if own["significant"].any()]
+    decided = [pair for pair, rows in pairs.items() if rows["significant"].any()]
     tested = [*pvalues["task"].unique()]
     if len(decided) > _MOST_PAIRS:
         yield state(
@@ -240,24 +242,24 @@ def _single_tasks(pvalues: pd.DataFrame, scores: Scores) -> Iterator[Statement]:
     yield from (_pair(pairs[pair], scores, common) for pair in decided)
     others = [pair for pair in pairs if pair not in decided]
     if others:
-        own = pd.concat([pairs[pair] for pair in others])
+        rows = pd.concat([pairs[pair] for pair in others])
         yield state(
             "no_difference",
-            tasks=[*own["task"].unique()],
+            tasks=[*rows["task"].unique()],
             pairs=others if decided else [],
-            seeds=_seeds(own),
+            seeds=_seeds(rows),
             control=scores.control,
             **common,
         )
 
 
-def _pair(own: pd.DataFrame, scores: Scores, common: Mapping[str, Any]) -> Statement:
-    a, b = own[["a", "b"]].iloc[0]
-    is_better = own["significant"] & (own["ahead"] == a)
-    better, worse = [*own["task"][is_better]], [*own["task"][own["significant"] & ~is_better]]
+def _pair(rows: pd.DataFrame, scores: Scores, common: Mapping[str, Any]) -> Statement:
+    a, b = rows[["a", "b"]].iloc[0]
+    is_better = rows["significant"] & (rows["ahead"] == a)
+    better, worse = [*rows["task"][is_better]], [*rows["task"][rows["significant"] & ~is_better]]
     if len(better) < len(worse):
         a, b, better, worse = b, a, worse, better
-    undecided = own[~own["significant"]]
+    undecided = rows[~rows["significant"]]
     return state(
         "pair",
         better=a,
@@ -279,7 +281,7 @@ def _seeds(pairs: pd.DataFrame) -> str:
 
 
 @register_section("answer")
-class Answer(Section):
+class Findings(Section):
     """Verdicts on all methods, or their means, with costs, and their differences as a figure."""
 
     heading = "Short answer"
@@ -289,13 +291,13 @@ class Answer(Section):
         """Return the headlines, tables and figures, and the folded verdicts by task."""
         incomplete = [*data.progress]
         for family, part in data.comparisons.items() if data.results is not None else ():
-            incomplete += [each.of(family) for each in tested_among(part)]
+            incomplete += [statement.of(family) for statement in tested_among(part)]
         parts = data.comparisons.values()
         return blocks(
             "answer.jinja",
             data=data,
             incomplete=incomplete,
-            answers=data.by_family(_answer),
+            comparisons=data.by_family(_first_screen),
             tables=any(len(part.standings) > 1 or verdict_table(part) for part in parts),
             tested=not data.scores.timed and any(part.tests or part.over_tasks for part in parts),
             generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
@@ -319,19 +321,28 @@ class Answer(Section):
         )
 
 
-def _answer(part: Comparison) -> list[Block]:
+def _first_screen(part: Comparison) -> list[Block]:
     """Return headline, caveats, table and figure of a comparison."""
     table, verdicts = verdict_table(part), part.verdicts
-    values: dict[str, Any] = {}
-    if verdicts is not None and table is not None:
-        values = how_to_read(part, verdicts)
+    if verdicts is None or table is None:
+        return blocks(
+            "standings.jinja",
+            part=part,
+            scores=part.scores,
+            table=_standing_table(part),
+            figure=_best_figure(part),
+        )
+    tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
+    reasons = {reason for table in tables for reason in table["reason"]}
     return blocks(
-        "verdicts.jinja" if values else "standings.jinja",
+        "verdicts.jinja",
         part=part,
         scores=part.scores,
         verdicts=verdicts,
-        table=table or _standing_table(part),
-        **(values or {"figure": _best_figure(part)}),
+        table=table,
+        figure=verdict_figure(part, verdicts),
+        failed=not reasons <= {"", NOT_VARYING},
+        **definitions(part, verdicts),
     )
 
 
@@ -341,8 +352,8 @@ def _standing_table(part: Comparison) -> Table | None:
         return None
     tasks = len(table.attrs["tasks"])
     columns = [Column("Method", "method")]
-    means = bool(table["mean"].notna().all())
-    if means:
+    has_means = bool(table["mean"].notna().all())
+    if has_means:
         columns.append(Column("Mean", "number", note=unit_of_means(part, tasks)))
     columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))
     costs = cost_columns(part)
@@ -350,7 +361,7 @@ def _standing_table(part: Comparison) -> Table | None:
     rows = []
     for name, row in by_method(table).items():
         lost = collapsed_note(part.report.collapsed_networks.get(name, 0))
-        mean = [Cell(number(row.mean, digits), notes=lost)] if means else []
+        mean = [Cell(number(row.mean, digits), notes=lost)] if has_means else []
         rank = f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}"
         rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())]))
     return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")
@@ -369,11 +380,8 @@ def _best_figure(part: Comparison) -> dict[str, Any] | None:
     if pairs.empty or best is None:
         return None
     first, second = pairs[pairs["a"] == best], pairs[pairs["b"] == best]
-    turned = second.assign(
-        a=second["b"], b=second["a"],
-        difference=-second["difference"], low=-second["high"], high=-second["low"],
-    )  # fmt: skip
-    table = pd.concat([first, turned])
+    swapped = _negated(second).assign(a=second["b"], b=second["a"])
+    table = pd.concat([first, swapped])
     finite = np.isfinite(table[["low", "high"]].to_numpy(dtype=float))
     picture = differences(
         {title: table}, part.report.styles, name="answer", unit=scores.unit,
@@ -386,23 +394,26 @@ def _best_figure(part: Comparison) -> dict[str, Any] | None:
             "finite": bool(finite.all())}  # fmt: skip
 
 
+def _negated(pairs: pd.DataFrame) -> pd.DataFrame:
+    return pairs.assign(difference=-pairs["difference"], low=-pairs["high"], high=-pairs["low"])
+
+
 def _compared(part: Comparison) -> tuple[str, pd.DataFrame, Estimand]:
     """Return a title, the differences of all pairs over the tasks or on the only task, their kind.
 
     The columns are those of `differences`, positive where b is better.
     """
-    several, scores = part.over_tasks, part.scores
-    if several is not None and isinstance(several.result, StratifiedResult) and scores.alike:
-        title = f"All {count(len(several.tasks), 'task')}"
-        return title, several.result.confidence_interval(), several.result.estimand
+    scores, over_tasks = part.scores, part.over_tasks
+    result = None if over_tasks is None else over_tasks.result
+    if over_tasks is not None and isinstance(result, StratifiedResult) and scores.comparable:
+        title = f"All {count(len(over_tasks.tasks), 'task')}"
+        return title, result.confidence_interval(), result.estimand
     only = scores.main_tasks if len(scores.main_tasks) == 1 else []
     title = next(iter([*scores.averages, *only]), "")
     pairs = part.pvalues[part.pvalues["task"] == title]
     pairs = pairs.rename(columns={"difference_low": "low", "difference_high": "high"})
     if title in scores.lower_is_better:
-        pairs = pairs.assign(
-            difference=-pairs["difference"], low=-pairs["high"], high=-pairs["low"]
-        )
+        pairs = _negated(pairs)
     test = part.tests.get(title)
     known = None if test is None else test.estimand
     return title, pairs, known or Estimand("", "")

@@ -94,9 +94,9 @@ class Capabilities:
 
     def describe(self, method: str) -> Statement:
         """Return a statement on what a method can do."""
-        own = self.of(method)
-        levels = {x: [*own.loc[own["level"] == x, "task"]] for x in ("solved", "partly", "rule")}
-        judged = own[~own["task"].isin(self.not_learned)]
+        rows = self.of(method)
+        levels = {x: [*rows.loc[rows["level"] == x, "task"]] for x in ("solved", "partly", "rule")}
+        judged = rows[~rows["task"].isin(self.not_learned)]
         constant = judged["reason"] == NOT_VARYING
         kinds = {
             "good": judged["verdict"].isin(FAVORABLE),
@@ -110,17 +110,17 @@ class Capabilities:
             method=method,
             levels={level: tasks for level, tasks in levels.items() if tasks},
             reference=self.reference,
-            not_learned=[task for task in self.not_learned if task in {*own["task"]}],
+            not_learned=[task for task in self.not_learned if task in {*rows["task"]}],
             verdicts={
                 kind: [*judged.loc[chosen, "task"]] for kind, chosen in kinds.items() if compared
             },
-            limits=self._limits(own),
+            limits=self._limits(rows),
         )
 
-    def _limits(self, own: pd.DataFrame) -> list[tuple[str, str, list[int], list[int]]]:
+    def _limits(self, rows: pd.DataFrame) -> list[tuple[str, str, list[int], list[int]]]:
         """Return ability, noun, and the sizes that succeed and fail, for tasks of several sizes."""
         series: dict[tuple[str, str], dict[int, float]] = {}
-        for row in rows_of(own):
+        for row in rows_of(rows):
             diagnostic = known_diagnostic(row.task)
             if diagnostic.amount is not None:
                 noun, number = diagnostic.amount
@@ -154,14 +154,15 @@ def capabilities(
         states = (1024 * by_run.max()).to_dict()
     reference = None if verdicts is None else verdicts.reference
     perfect = perfect_score(scores)
-    rows, further = [], []
-    for name in scores.own_tasks:
+    rows: list[dict[str, Any]] = []
+    further: list[dict[str, Any]] = []
+    for name in scores.single_tasks:
         task, samples = diagnostic_of(name), scores.samples(name)
         if task is None or name in scores.lower_is_better:  # a user's table of the same name
             continue
         judged = {} if verdicts is None else by_method(verdicts.tasks.get(name, pd.DataFrame()))
-        for method, own in samples.items():
-            score = float(np.mean(own)) / perfect
+        for method, values in samples.items():
+            score = float(np.mean(values)) / perfect
             share = share_of(score, name)
             row = {
                 "task": name, "method": method, "score": 100 * score,
@@ -172,10 +173,7 @@ def capabilities(
                 "reason": str(judged[method].reason) if method in judged else "",
                 "state_kib": states.get((task, method), math.nan),
             }  # fmt: skip
-            if name == task:
-                rows.append(row)
-            else:
-                further.append(row)
+            (rows if name == task else further).append(row)
     if not rows:
         return None
     tasks = {row["task"] for row in rows}
@@ -185,8 +183,8 @@ def capabilities(
 
 def describe(scores: Scores, verdicts: Verdicts | None, method: str) -> str:
     """Return sentences on what a method can do on the diagnostic tasks; empty without any."""
-    found = capabilities(scores, verdicts)
-    return "" if found is None else str(found.describe(method)).removeprefix(f"{method}: ")
+    result = capabilities(scores, verdicts)
+    return "" if result is None else str(result.describe(method)).removeprefix(f"{method}: ")
 
 
 @register_section("capabilities")
@@ -199,53 +197,53 @@ class CapabilityProfile(Section):
 
     def blocks(self, part: Comparison) -> Sequence[Block]:
         """Return the profile, sentences on the methods, and figures of further test sets."""
-        found = _found(part)
-        if found is None:
+        result = _capabilities(part)
+        if result is None:
             return []
-        others = [name for name in found.methods if name != found.reference]
-        stateless = [name for name in found.methods if found.of(name)["state_kib"].isna().all()]
-        styles = {x: own for x, own in part.report.styles.items() if x in found.methods}
-        points = _states(found, part)
+        others = [name for name in result.methods if name != result.reference]
+        stateless = [name for name in result.methods if result.of(name)["state_kib"].isna().all()]
+        styles = {x: style for x, style in part.report.styles.items() if x in result.methods}
+        points = _states(result, part)
         return blocks(
             "capabilities.jinja",
-            found=found,
-            described=[found.describe(name) for name in others[:_MOST_DESCRIBED]],
+            capabilities=result,
+            described=[result.describe(name) for name in others[:_MOST_DESCRIBED]],
             more=max(0, len(others) - _MOST_DESCRIBED),
-            profile=profile_picture(found.table),
+            profile=profile_picture(result.table),
             levels=f"{LEVELS[0].lower()}{LEVELS[1:]}",
-            known_states=bool(found.table["state_kib"].notna().any()),
+            known_states=bool(result.table["state_kib"].notna().any()),
             marks=MARKS,
-            constant=bool(found.table["reason"].eq(NOT_VARYING).any()),
+            constant=bool(result.table["reason"].eq(NOT_VARYING).any()),
             needed=f"{100 * NEEDED:.0f}",
-            tasks=_tasks(found),
-            further=profile_picture(found.further, "further", _FURTHER)
-            if len(found.further)
+            tasks=_tasks(result),
+            further=profile_picture(result.further, "further", _FURTHER)
+            if len(result.further)
             else None,
             states=_state_picture(points, {x: styles[x] for x in styles if x not in stateless}),
-            dotted=any(each.score.kind == RANGE for own in points.values() for each in own),
+            dotted=any(point.score.kind == RANGE for scored in points.values() for point in scored),
             stateless=stateless,
         )
 
     def tables(self, part: Comparison) -> Mapping[str, pd.DataFrame]:
         """Return the scores with those of simple rules, level and verdict."""
-        found = _found(part)
-        return {} if found is None else {"capabilities": found.table}
+        result = _capabilities(part)
+        return {} if result is None else {"capabilities": result.table}
 
 
-def _found(part: Comparison) -> Capabilities | None:
+def _capabilities(part: Comparison) -> Capabilities | None:
     return capabilities(part.scores, part.verdicts, part.runs if part.results else None)
 
 
-def _tasks(found: Capabilities) -> Table:
+def _tasks(result: Capabilities) -> Table:
     """Return the tasks with the scores of simple rules and of the reference."""
     columns = [Column("Task", "head"), Column("Isolates", "words")]
     columns += [Column("Chance", "number"), Column("Simple rule", "number")]
     reference: dict[str, str] = {}
-    if found.reference is not None:
-        columns.append(Column(found.reference, "number"))
-        reference = {row.task: f"{row.score:.1f}" for row in rows_of(found.of(found.reference))}
+    if result.reference is not None:
+        columns.append(Column(result.reference, "number"))
+        reference = {row.task: f"{row.score:.1f}" for row in rows_of(result.of(result.reference))}
     rows = []
-    for row in rows_of(found.table.drop_duplicates("task")):
+    for row in rows_of(result.table.drop_duplicates("task")):
         cells = [row.task, known_diagnostic(row.task).isolates]
         cells += [f"{row.chance:.1f}", f"{row.rule:.1f}", reference.get(row.task, "")]
         rows.append(Row(cells[: len(columns)]))
@@ -283,22 +281,22 @@ def profile_picture(
     ]
     table = pd.concat([table, *untrained])
     columns = [*tasks["task"]]
-    said: dict[str, list[str]] = {}
+    descriptions: dict[str, list[str]] = {}
     words: dict[tuple[int, int], str] = {}
-    for place, (method, own) in enumerate(table.groupby("method", sort=False)):
-        kib = own["state_kib"].max()
+    for place, (method, group) in enumerate(table.groupby("method", sort=False)):
+        kib = group["state_kib"].max()
         row_name = f"{method}" if math.isnan(kib) else f"{method}, {kib:.2g} KiB"
-        for row in rows_of(own):
+        for row in rows_of(group):
             mark = MARKS.get(row.verdict, "")
             words[place, columns.index(row.task)] = f"{row.score:.0f}" + (mark and f"\n{mark}")
             verdict = row.verdict and f" ({row.verdict})"
-            said.setdefault(row_name, []).append(f"{row.task} {row.score:.0f}{verdict}")
+            descriptions.setdefault(row_name, []).append(f"{row.task} {row.score:.0f}{verdict}")
     shares = table.pivot(index="method", columns="task", values="share")
     shares = shares.reindex(index=table["method"].unique(), columns=columns)
-    alt = "; ".join(f"{method}: {', '.join(own)}" for method, own in said.items())
-    left, bottom = (0.3 + _LETTER * max(map(len, names)) for names in (said, columns))
-    draw = partial(_draw_cells, shares.to_numpy(), words, [*said], columns)
-    size = (left + _CELL * len(columns) + 0.1, 0.3 + _CELL * len(said) + bottom)
+    alt = "; ".join(f"{method}: {', '.join(cells)}" for method, cells in descriptions.items())
+    left, bottom = (0.3 + _LETTER * max(map(len, names)) for names in (descriptions, columns))
+    draw = partial(_draw_cells, shares.to_numpy(), words, [*descriptions], columns)
+    size = (left + _CELL * len(columns) + 0.1, 0.3 + _CELL * len(descriptions) + bottom)
     panel = Panel("", f"Scores by method and task: {alt}.", draw)
     return Picture(name, title, [panel], size, left=left, bottom=bottom)
 
@@ -324,31 +322,32 @@ def _draw_cells(
         ax.text(column + 0.5, row + 0.5, text, fontsize=8, ha="center", va="center")
 
 
-def _states(found: Capabilities, part: Comparison) -> dict[str, list[Point]]:
+def _states(result: Capabilities, part: Comparison) -> dict[str, list[Point]]:
     """Return the scores on tasks of several sizes, with the size of the state, in points."""
     scores = part.scores
     points: dict[str, list[Point]] = {}
     lost = collapsed_networks(scores, part.collapsed)
-    for task in found.tasks:
-        own = found.table[(found.table["task"] == task) & found.table["state_kib"].notna()]
-        if known_diagnostic(task).amount is not None and len(own) > 1:
+    for task in result.tasks:
+        rows = result.table[(result.table["task"] == task) & result.table["state_kib"].notna()]
+        if known_diagnostic(task).amount is not None and len(rows) > 1:
             factor = 100 / (scores.factor(task) * perfect_score(scores))
-            for row in rows_of(own):
+            for row in rows_of(rows):
                 samples = [scores.by_network[task][row.method]]
                 mean = mean_of(samples, collapsed=(task, row.method) in lost)
-                value, low, high = (factor * each for each in mean[:3])
+                value, low, high = (factor * x for x in mean[:3])
                 score = MeanScore(value, low, high, mean.kind)
                 points.setdefault(task, []).append(Point(row.method, [row.state_kib], score))
     return points
 
 
 def _state_picture(
-    points: Mapping[str, Sequence[Point]], look: Mapping[str, Style]
+    points: Mapping[str, Sequence[Point]], styles: Mapping[str, Style]
 ) -> Picture | None:
     panels: list[Panel] = []
-    for task, own in points.items():
+    for task, shown in points.items():
         noun, size = known_diagnostic(task).amount or ("", 0)
         title = f"{task}: {size:,} {noun}"
-        panels.append(score_panel(title, own, "state size, KiB", "points", look, limits=_LIMITS))
+        label = "state size, KiB"
+        panels.append(score_panel(title, shown, label, "points", styles, limits=_LIMITS))
     title = "Scores against the size of the state, by task and method."
-    return score_picture("score-state", title, panels, look) if panels else None
+    return score_picture("score-state", title, panels, styles) if panels else None

@@ -33,7 +33,7 @@ from relation_tf.report.drawing import Panel, Picture, Style
 from relation_tf.report.scores import Scores
 from relation_tf.report.sections.runs import all_runs, load_warnings, read_runs
 from relation_tf.report.sections.verdicts import FAVORABLE, Verdicts
-from relation_tf.stats.spread import error_of_sum
+from relation_tf.stats.samples import error_of_sum
 from relation_tf.tasks.generated import length_of
 from relation_tf.tasks.metrics import find_metric
 
@@ -66,8 +66,8 @@ class LearningCurves(Section):
         return blocks("learning.jinja", picture=picture, seeds=data.scores.seeds)
 
 
-def _learning_panels(results: Results, look: Mapping[str, Style]) -> Iterator[Panel]:
-    from relation_tf.config.method import TRANSFERRED
+def _learning_panels(results: Results, styles: Mapping[str, Style]) -> Iterator[Panel]:
+    from relation_tf.config.run import TRANSFERRED
 
     for task in results.suite.tasks:
         # The epochs of a transfer are those of several trainings.
@@ -85,33 +85,34 @@ def _learning_panels(results: Results, look: Mapping[str, Style]) -> Iterator[Pa
             )
             histories: dict[str, list[tuple[int, pd.DataFrame]]] = {}
             for run in runs:
-                own = (run["kept_epoch"], results.history(run))
-                histories.setdefault(run["method"], []).append(own)
-            draw = partial(_draw_learning, histories, look, metrics)
+                histories.setdefault(run["method"], []).append(
+                    (run["kept_epoch"], results.history(run))
+                )
+            draw = partial(_draw_learning, histories, styles, metrics)
             yield Panel(task, alt, draw, axes=1 + len(metrics))
 
 
 def _draw_learning(
     histories: Mapping[str, Sequence[tuple[int, pd.DataFrame]]],
-    look: Mapping[str, Style],
+    styles: Mapping[str, Style],
     metrics: Sequence[str],
     *axes: Axes,
 ) -> None:
     shown = [("val_loss", 1.0, "validation loss")]
     for metric in metrics:
-        found = find_metric(metric)
-        name = metric if found.label.endswith(".") else found.label  # not an abbreviation
-        label = f"{name}, points" if found.points == 100 else name
-        shown.append((f"val_{metric}", found.points, label))
+        known = find_metric(metric)
+        name = metric if known.label.endswith(".") else known.label  # not an abbreviation
+        label = f"{name}, points" if known.points == 100 else name
+        shown.append((f"val_{metric}", known.points, label))
     for ax, (column, factor, label) in zip(axes, shown, strict=True):
         for method, runs in histories.items():
-            _draw_runs(ax, runs, column, factor, look[method])
+            _draw_runs(ax, runs, column, factor, styles[method])
         ax.set_ylabel(label)
         ax.grid(axis="y")
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         ax.yaxis.set_major_locator(MaxNLocator(4))
         ax.tick_params(labelbottom=ax is axes[-1])
-    losses = [history["val_loss"] for own in histories.values() for _, history in own]
+    losses = [history["val_loss"] for runs in histories.values() for _, history in runs]
     costs = np.concatenate(losses)[np.isfinite(np.concatenate(losses))]
     if costs.size and costs.min() > 0 and costs.max() > 50 * costs.min():
         axes[0].set_yscale("log")  # a diverged run would flatten all others
@@ -136,8 +137,8 @@ def _draw_runs(
         curves.append(values)
     if len(runs) > 1:
         common = min(map(len, curves))
-        together = np.stack([values[:common] for values in curves])
-        epochs, mean, sd = epochs[:common], together.mean(axis=0), together.std(axis=0, ddof=1)
+        stacked = np.stack([values[:common] for values in curves])
+        epochs, mean, sd = epochs[:common], stacked.mean(axis=0), stacked.std(axis=0, ddof=1)
         ax.fill_between(epochs, mean - sd, mean + sd, color=style.color, alpha=0.15, linewidth=0)
         ax.plot(epochs, mean, **style.line, linewidth=1.6)
 
@@ -175,17 +176,20 @@ def _scores_against(data: ReportData, results: Results) -> Iterator[Picture]:
         panels = []
         for task in results.suite.tasks:
             # MNLI is trained once and scored on two sets; a group's score is the mean of its tasks.
-            firsts = [next(iter(each.scored)) for each in results.suite.find_task(task).each()]
+            firsts = [next(iter(x.scored)) for x in results.suite.find_task(task).each()]
             table = scores.table[scores.table["task"].isin(firsts)]
             means = table.groupby(["method", "seed"], sort=False)["score"].mean()
             means *= scores.factor(firsts[0])
             costs = dict(iter(done[done["task"] == task].groupby("method")[column]))
-            points = [
-                Point(method, [*costs[method]], _with_deviation([*means[method]]))
-                for method in scores.methods
-                if method in means.index and method in costs
-            ]
-            points = [each for each in points if np.isfinite([*each.costs, each.score.value]).all()]
+            points = []
+            for method in scores.methods:
+                if method in means.index and method in costs:
+                    values = [*means[method]]
+                    mean, sd = fmean(values), stdev(values) if len(values) > 1 else math.nan
+                    kind = _DEVIATION if len(values) > 1 else ""
+                    score = MeanScore(mean, mean - sd, mean + sd, kind)
+                    points.append(Point(method, [*costs[method]], score))
+            points = [x for x in points if np.isfinite([*x.costs, x.score.value]).all()]
             if len({cost for point in points for cost in point.costs}) > 1:
                 unit = _unit(scores, firsts[0] in scores.lower_is_better)
                 panels.append(score_panel(task, points, label, unit, data.styles))
@@ -220,11 +224,6 @@ class MeanScore(NamedTuple):
     kind: str
 
 
-def _with_deviation(scores: Sequence[float]) -> MeanScore:
-    mean, sd = fmean(scores), stdev(scores) if len(scores) > 1 else math.nan
-    return MeanScore(mean, mean - sd, mean + sd, _DEVIATION if len(scores) > 1 else "")
-
-
 class Point(NamedTuple):
     """A method in a figure of scores: its name, the costs of its runs and its mean score."""
 
@@ -247,7 +246,7 @@ def score_panel(
     points: Sequence[Point],
     label: str,
     unit: str,
-    look: Mapping[str, Style],
+    styles: Mapping[str, Style],
     *,
     limits: tuple[float, float] = (-math.inf, math.inf),
 ) -> Panel:
@@ -258,7 +257,7 @@ def score_panel(
         points: The methods.
         label: Name of the cost.
         unit: Unit of the scores.
-        look: Style of each method.
+        styles: Style of each method.
         limits: Lowest and highest possible score; the axis ends there.
 
     Example:
@@ -270,11 +269,11 @@ def score_panel(
         1.6).
     """
     shown = unit if unit.startswith("score") else f"score in {unit}"
-    alt = f"{title}, mean {shown} against {label}: {', '.join(each.words for each in points)}."
+    alt = f"{title}, mean {shown} against {label}: {', '.join(point.words for point in points)}."
 
     def draw(ax: Axes) -> None:
         for method, costs, (mean, low, high, kind) in points:
-            style, cost = look[method], median(costs)
+            style, cost = styles[method], median(costs)
             dotted: dict[str, Any] = {"linestyle": ":", "marker": "_", "markeredgewidth": 1}
             ax.plot(
                 [cost, cost], [low, high], color=style.color, **(dotted if kind == RANGE else {})
@@ -299,10 +298,12 @@ def score_panel(
     return Panel(title, alt, draw)
 
 
-def score_picture(name: str, title: str, panels: list[Panel], look: Mapping[str, Style]) -> Picture:
+def score_picture(
+    name: str, title: str, panels: list[Panel], styles: Mapping[str, Style]
+) -> Picture:
     """Return a figure of panels from `score_panel`."""
-    size = (_WIDTH, _TALL if len(look) > _MANY_METHODS else _HEIGHT)
-    return Picture(name, title, panels, size=size, left=_LEFT, bottom=_BOTTOM, legend=look)
+    size = (_WIDTH, _TALL if len(styles) > _MANY_METHODS else _HEIGHT)
+    return Picture(name, title, panels, size=size, left=_LEFT, bottom=_BOTTOM, legend=styles)
 
 
 def _logarithmic(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
@@ -356,13 +357,13 @@ class TokenCosts(Section):
         if results is None or not results.suite.timed or costs.empty:
             return []
         decoding = results.suite.timed == "decoding"
-        own = costs.assign(
+        costs = costs.assign(
             milliseconds=1000 * costs["seconds_batch" if decoding else "seconds_epoch"],
             state_kib=1024 * costs["state_mib"],
         )
         panels = []
         for column, (title, unit) in _BY_LENGTH.items():
-            rows = own[own[column].between(0, math.inf, inclusive="neither")]
+            rows = costs[costs[column].between(0, math.inf, inclusive="neither")]
             if rows["mean_length"].nunique() > 1:
                 unit = unit.format("step" if decoding else "pass")
                 panels.append(length_panel(rows, column, title, unit, data.styles))
@@ -376,7 +377,7 @@ class TokenCosts(Section):
 
 
 def length_panel(
-    rows: pd.DataFrame, column: str, title: str, unit: str, look: Mapping[str, Style]
+    rows: pd.DataFrame, column: str, title: str, unit: str, styles: Mapping[str, Style]
 ) -> Panel:
     """Return a panel of a cost against the text length; a vertical line is the range over runs.
 
@@ -385,22 +386,22 @@ def length_panel(
         column: Name of the cost's column.
         title: Title of the panel.
         unit: Unit of the cost.
-        look: Style of each method.
+        styles: Style of each method.
     """
     rows = rows.sort_values("mean_length", kind="stable")
-    by_method = {str(method): own for method, own in rows.groupby("method", sort=False)}
+    by_method = {str(method): group for method, group in rows.groupby("method", sort=False)}
     words = []
-    for method, own in by_method.items():
-        values = zip(own[column], own["mean_length"], strict=True)
+    for method, group in by_method.items():
+        values = zip(group[column], group["mean_length"], strict=True)
         words.append(f"{method} " + ", ".join(f"{_number(x)} at {_number(n)}" for x, n in values))
 
     def draw(ax: Axes) -> None:
-        for method, own in by_method.items():
-            style = look[method]
-            x, y = own["mean_length"], own[column]
+        for method, group in by_method.items():
+            style = styles[method]
+            x, y = group["mean_length"], group[column]
             ax.plot(x, y, **style.line, marker=style.marker, markersize=5)
-            if f"{column}_low" in own:
-                ends = own[f"{column}_low"], own[f"{column}_high"]
+            if f"{column}_low" in group:
+                ends = group[f"{column}_low"], group[f"{column}_high"]
                 ax.vlines(x, *ends, color=style.color, linewidth=1)
         ranges = [name for name in (column, f"{column}_low", f"{column}_high") if name in rows]
         ax.set(xscale="log", yscale="log", xlabel="mean length, tokens", ylabel=unit)
@@ -483,15 +484,15 @@ def read_costs(sources: Sequence[Results | str | Path], methods: Sequence[str]) 
                 f"{results.folder}: measures {suite.timed} like {earlier.folder}. Time all methods "
                 "in one suite, so that they are measured together"
             )
-        own = [*_rows(results, methods)]
-        if not own:
+        costs = [*_rows(results, methods)]
+        if not costs:
             timed = [str(method.name) for method in suite.methods()]
             raise SuiteError(
                 f"{results.folder}: no finished run of a compared method. Compared: "
                 f"{join_names(methods)}. Timed: {join_names(timed)}. Methods are matched by name: "
                 "give them the same `name` in both suites, or finish the timed suite"
             )
-        rows += own
+        rows += costs
     return pd.DataFrame(rows)
 
 
@@ -508,12 +509,12 @@ def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object
     slowed = any(load_warnings(done))
     done = done.assign(processor=done.get("processor", ""))
     for measure in measures if len(done) else ():
-        for (task, method), own in done.groupby(["task", "method"], sort=False):
-            values = own[measure.column].dropna() * measure.factor
+        for (task, method), group in done.groupby(["task", "method"], sort=False):
+            values = group[measure.column].dropna() * measure.factor
             if len(values):
                 yield {
                     "suite": suite.name,
-                    "processor": " and ".join(map(str, own["processor"].dropna().unique())),
+                    "processor": " and ".join(map(str, group["processor"].dropna().unique())),
                     "measure": measure.name,
                     "label": measure.label,
                     "tokens": length_of(suite.find_task(str(task))),
@@ -547,21 +548,18 @@ def mean_scores(scores: Scores, collapsed: pd.DataFrame) -> dict[str, dict[str, 
         mean if there is one task, or if units or directions differ.
     """
     unlearned, lost = _unlearned(scores), collapsed_networks(scores, collapsed)
-    common = {name: own for name, own in scores.common.items() if name not in unlearned}
-    parts = {name: {name: own} for name, own in scores.by_network.items()
-             if own and name not in unlearned}  # fmt: skip
-    if len(common) > 1 and scores.alike:
+    common = {name: samples for name, samples in scores.common.items() if name not in unlearned}
+    parts = {name: {name: samples} for name, samples in scores.by_network.items()
+             if samples and name not in unlearned}  # fmt: skip
+    if len(common) > 1 and scores.comparable:
         parts = {f"mean of {len(common)} tasks": common}
-    return {
-        title: {
-            name: mean_of(
-                [own[name] for own in part.values()],
-                collapsed=any((network, name) in lost for network in part),
-            )
-            for name in next(iter(part.values()))
-        }
-        for title, part in parts.items()
-    }
+    means: dict[str, dict[str, MeanScore]] = {}
+    for title, part in parts.items():
+        for name in next(iter(part.values())):
+            any_collapsed = any((network, name) in lost for network in part)
+            by_task = [samples[name] for samples in part.values()]
+            means.setdefault(title, {})[name] = mean_of(by_task, collapsed=any_collapsed)
+    return means
 
 
 def _unlearned(scores: Scores) -> list[str]:
@@ -584,11 +582,11 @@ def mean_of(samples: Sequence[Sequence[float]], *, collapsed: bool = False) -> M
         MeanScore(value=0.625, low=0.375, high=0.875, kind='range over seeds')
     """
     mean, low, high = (
-        float(np.mean([function(own) for own in samples])) for function in (np.mean, min, max)
+        float(np.mean([*map(function, samples)])) for function in (np.mean, min, max)
     )
     if min(map(len, samples)) < 2:
         return MeanScore(mean, math.nan, math.nan, "")
-    error, freedom = error_of_sum([np.asarray(own) for own in samples])
+    error, freedom = error_of_sum([np.asarray(values) for values in samples])
     if collapsed or not error:
         return MeanScore(mean, low, high, RANGE)
     half = float(stats.t.ppf(0.975, freedom)) * error / len(samples)
@@ -608,12 +606,17 @@ class TradeOffs(Section):
         if part.report.timed_costs.empty:
             return []
         scores = mean_scores(part.scores, part.collapsed)
-        kinds = {own.kind for by_method in scores.values() for own in by_method.values()}
+        kinds = {mean.kind for means in scores.values() for mean in means.values()}
         measured = [name for name in part.scores.methods if scores and name in {*costs["method"]}]
         without = [name for name in part.scores.methods if name not in measured]
         if not measured:
             return blocks("> No costs: {{ without|listed }}.", without=without)
-        measures = [own for _, own in costs.groupby("measure", sort=False)]
+        measures = [table for _, table in costs.groupby("measure", sort=False)]
+        sources = []
+        for suite, group in costs.groupby("suite", sort=False):
+            runs = group[group["measure"] == group["measure"].iloc[0]]["runs"].sum()
+            sources.append({"suite": suite, "runs": int(runs), "slowed": group["slowed"].any(),
+                            "processors": [*dict.fromkeys(group["processor"])]})  # fmt: skip
         return blocks(
             "trade-offs.jinja",
             part=part,
@@ -624,9 +627,9 @@ class TradeOffs(Section):
             averaged=any(title.startswith("mean of ") for title in scores),
             cheaper=None
             if verdicts is None or verdicts.mean is None
-            else {_label(own): _cheaper(own, verdicts, measured) for own in measures},
+            else {_label(table): _cheaper(table, verdicts, measured) for table in measures},
             pictures=[*_pictures(part, measures, scores)],
-            sources=[*_sources(costs)],
+            sources=sources,
         )
 
     def tables(self, part: Comparison) -> Mapping[str, pd.DataFrame]:
@@ -636,26 +639,12 @@ class TradeOffs(Section):
         if not scores:
             return {}
         names = ["score_of", "method", "score", "score_low", "score_high", "score_interval"]
-        rows = [(title, x, *own) for title, means in scores.items() for x, own in means.items()]
+        rows = [(title, x, *mean) for title, means in scores.items() for x, mean in means.items()]
         return {"trade_offs": pd.DataFrame(rows, columns=names).merge(costs, on="method")}
 
 
 def _label(costs: pd.DataFrame) -> str:
     return str(costs["label"].iloc[0])
-
-
-def _ends(costs: pd.DataFrame) -> list[tuple[int, pd.DataFrame]]:
-    """Return the rows of the shortest and of the longest text."""
-    lengths = sorted({costs["tokens"].min(), costs["tokens"].max()})
-    return [(int(tokens), costs[costs["tokens"] == tokens]) for tokens in lengths]
-
-
-def _sources(costs: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for suite, own in costs.groupby("suite", sort=False):
-        runs = own[own["measure"] == own["measure"].iloc[0]]["runs"].sum()
-        processors = [*dict.fromkeys(own["processor"])]
-        yield {"suite": suite, "runs": int(runs), "processors": processors,
-               "slowed": bool(own["slowed"].any())}  # fmt: skip
 
 
 def _cheaper(
@@ -671,16 +660,16 @@ def _cheaper(
     assert verdicts.mean is not None
     favorable = verdicts.mean.index[verdicts.mean["verdict"].isin(FAVORABLE)]
     good = [str(name) for name in favorable if name in measured]
-    found: dict[int, list[str] | None] = {}
-    for tokens, own in costs.groupby("tokens"):
-        rows = {row.method: row for row in rows_of(own)}
+    cheaper: dict[int, list[str] | None] = {}
+    for tokens, group in costs.groupby("tokens"):
+        rows = {row.method: row for row in rows_of(group)}
         reference = rows.get(verdicts.reference)
-        found[int(str(tokens))] = None if reference is None else [
+        cheaper[int(str(tokens))] = None if reference is None else [
             name for name, row in rows.items()
             if name in good
             and (row.low > reference.high if row.more_is_better else row.high < reference.low)
         ]  # fmt: skip
-    return found
+    return cheaper
 
 
 def _pictures(
@@ -692,20 +681,17 @@ def _pictures(
     for costs in measures:
         label, panels = _label(costs), []
         for title, means in scores.items():
-            for tokens, own in _ends(costs):
+            for tokens in sorted({costs["tokens"].min(), costs["tokens"].max()}):
                 points = [
                     Point(row.method, [row.low, row.typical, row.high], means[row.method])
-                    for row in rows_of(own)
+                    for row in rows_of(costs[costs["tokens"] == tokens])
                     if row.method in means
                 ]
                 if len(points) > 1:
-                    start = f"{title}; " if len(scores) > 1 else ""
+                    heading = f"{title}; " if len(scores) > 1 else ""
+                    heading += f"{tokens:,} tokens"
                     unit = _unit(part.scores, part.scores.lower_is_better_on(title))
-                    panels.append(
-                        score_panel(
-                            f"{start}{tokens:,} tokens", points, label, unit, part.report.styles
-                        )
-                    )
+                    panels.append(score_panel(heading, points, label, unit, part.report.styles))
         if panels:
             name, title = costs["measure"].iloc[0], f"Mean score against {label}, by method."
             yield score_picture(f"trade-offs-{name}", title, panels, part.report.styles)

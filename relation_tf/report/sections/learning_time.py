@@ -74,24 +74,19 @@ def _times_of_runs(results: Results) -> pd.DataFrame:
     rows = []
     for run in results.runs:
         if run.get("reached") is not None:
-            epochs, took = run["epochs"], run["seconds"]
-            seconds = took["training"] + took["evaluation"]
+            epochs, times = run["epochs"], run["seconds"]
+            seconds = times["training"] + times["evaluation"]
             row = {name: run[name] for name in ("task", "method", "seed", "reached", "epochs")}
-            rows.append(
-                {
-                    **row,
-                    "seconds": seconds,
-                    "seconds_epoch": seconds / epochs,
-                    "seconds_input": took["input"] / epochs,
-                    "seconds_compilation": took["compilation"],
-                }
-            )
+            row |= {"seconds": seconds, "seconds_epoch": seconds / epochs}
+            row["seconds_input"] = times["input"] / epochs
+            row["seconds_compilation"] = times["compilation"]
+            rows.append(row)
     # A failed run did not reach the target either.
-    errors, there = dict(results.failures), {(row["task"], row["method"]) for row in rows}
+    errors, measured = dict(results.failures), {(row["task"], row["method"]) for row in rows}
     rows += [
         {"task": run.task, "method": run.method, "seed": run.seed, "reached": False}
         for run in results.requested
-        if str(run) in errors and (run.task, run.method) in there
+        if str(run) in errors and (run.task, run.method) in measured
     ]
     return pd.DataFrame(rows)
 
@@ -112,10 +107,11 @@ def time_means(times: pd.DataFrame) -> pd.DataFrame:
     runs = times.assign(reached=reached, **of_reached)
     table = runs.groupby(["task", "method"], sort=False, as_index=False).agg(**means)
     # A mean over only the successful seeds would favor the method.
-    whole = table["seconds"].where(table["reached"] == table["n"])
-    least = whole.groupby(table["task"]).transform("min")
-    least_epoch = table.groupby("task")["seconds_epoch"].transform("min")
-    return table.assign(ratio=whole / least, ratio_epoch=table["seconds_epoch"] / least_epoch)
+    complete = table["seconds"].where(table["reached"] == table["n"])
+    fastest = complete.groupby(table["task"]).transform("min")
+    fastest_epoch = table.groupby("task")["seconds_epoch"].transform("min")
+    per_epoch = table["seconds_epoch"] / fastest_epoch
+    return table.assign(ratio=complete / fastest, ratio_epoch=per_epoch)
 
 
 def _compare(times: pd.DataFrame, results: Results) -> dict[str, PairwiseResult]:
@@ -125,13 +121,13 @@ def _compare(times: pd.DataFrame, results: Results) -> dict[str, PairwiseResult]
     where no run reached the target are left out.
     """
     suite, reached = results.suite, times["reached"].astype(bool)
-    there = {*times["task"][reached]}
+    tasks = {*times["task"][reached]}
     scores = Scores(
         times.assign(score=times["seconds"].where(reached, math.inf)),
         methods=[str(method.name) for method in suite.methods()],
-        tasks=[task for task in suite.tasks if task in there],
+        tasks=[task for task in suite.tasks if task in tasks],
         seeds=len(suite.seeds),
-        directions=dict.fromkeys(there, Direction(False, "registered")),
+        directions=dict.fromkeys(tasks, Direction(False, "registered")),
         alpha=suite.alpha,
     )
     return compare_methods(scores)
@@ -139,9 +135,9 @@ def _compare(times: pd.DataFrame, results: Results) -> dict[str, PairwiseResult]
 
 def time_statements(times: LearningTimes, suite: Suite) -> Iterator[Statement]:
     """Yield the mean times of each task, the fastest first, and the significant differences."""
-    for task, own in times.means.groupby("task", sort=False):
-        reached = own[own["reached"] == own["n"]].sort_values("seconds")
-        partly = own[own["reached"].between(0, own["n"], inclusive="neither")]
+    for task, rows in times.means.groupby("task", sort=False):
+        reached = rows[rows["reached"] == rows["n"]].sort_values("seconds")
+        partly = rows[rows["reached"].between(0, rows["n"], inclusive="neither")]
         yield state(
             "times_to_target",
             task=task,
@@ -149,7 +145,7 @@ def time_statements(times: LearningTimes, suite: Suite) -> Iterator[Statement]:
             limit=limit_of(suite, str(task)),
             reached={row.method: (row.seconds, row.epochs) for row in rows_of(reached)},
             partly={row.method: (row.reached, row.n, row.seconds) for row in rows_of(partly)},
-            never={row.method: row.n for row in rows_of(own[own["reached"] == 0])},
+            never={row.method: row.n for row in rows_of(rows[rows["reached"] == 0])},
         )
     for task, test in times.tests.items():
         pairs = test.pairs()

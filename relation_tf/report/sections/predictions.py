@@ -53,8 +53,8 @@ class PredictedRows:
     Example:
         >>> probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
         >>> runs = {"mlp": {1: (np.array([0, 0, 1, 1]), probabilities)}}
-        >>> own = PredictedRows("CoLA", ["no", "yes"], runs)
-        >>> auc_table(own)[["macro", "micro"]].to_numpy().tolist()
+        >>> rows = PredictedRows("CoLA", ["no", "yes"], runs)
+        >>> auc_table(rows)[["macro", "micro"]].to_numpy().tolist()
         [[0.75, 0.8125]]
     """
 
@@ -65,7 +65,8 @@ class PredictedRows:
 
     def only(self, methods: Collection[str]) -> PredictedRows:
         """Return the predictions of some methods."""
-        return replace(self, runs={name: own for name, own in self.runs.items() if name in methods})
+        runs = {name: runs for name, runs in self.runs.items() if name in methods}
+        return replace(self, runs=runs)
 
     def words(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return labels as words, or the numbers of a regression."""
@@ -77,8 +78,8 @@ class PredictedRows:
 
     def without_rows(self, labels: NDArray[Any]) -> list[str]:
         """Return the classes without rows."""
-        there = {*labels.tolist()}
-        return [name for place, name in enumerate(self.classes) if place not in there]
+        known = {*labels.tolist()}
+        return [name for place, name in enumerate(self.classes) if place not in known]
 
     @property
     def remarks(self) -> str:
@@ -111,7 +112,7 @@ class ReadRows(NamedTuple):
     @property
     def classified(self) -> list[PredictedRows]:
         """The sets with classes."""
-        return [own for own in self.sets if own.classes]
+        return [rows for rows in self.sets if rows.classes]
 
 
 def read_rows(results: Results) -> ReadRows:
@@ -124,41 +125,36 @@ def read_rows(results: Results) -> ReadRows:
     """
     from relation_tf.bench.run_folder import prediction_file
 
-    found: list[PredictedRows] = []
+    sets: list[PredictedRows] = []
     too_many: dict[str, int] = {}
     for task in results.suite.tasks:
         group = results.suite.find_task(task)
         for name, split in results.scored(group).items():
-            own = group.of(name)
-            count = _count(results, task, split)
-            if own.generated or not own.label:  # unknown: its plugin is not imported
+            member = group.of(name)
+            if member.generated or not member.label:  # unknown: its plugin is not imported
                 continue
+            manifests = (run["manifest"] for run in results.runs if run["task"] == task)
+            count = sum(int(manifest["data"]["rows"].get(split, 0)) for manifest in manifests)
             if count > MOST_PREDICTIONS:
                 too_many[name] = count
                 continue
-            classes = [str(label) for label in own.labels or ()]
+            classes = [str(label) for label in member.labels or ()]
             runs = _read(results, task, prediction_file(name, split), classes)
             if runs:
-                metrics = counted(own.metrics_of(name))
-                found.append(PredictedRows(name, classes, runs, metrics))
-    return ReadRows(found, too_many)
-
-
-def _count(results: Results, task: str, split: str) -> int:
-    """Return the number of predictions of all runs of a task on a split."""
-    own = (run["manifest"]["data"]["rows"] for run in results.runs if run["task"] == task)
-    return sum(int(rows.get(split, 0)) for rows in own)
+                metrics = counted(member.metrics_of(name))
+                sets.append(PredictedRows(name, classes, runs, metrics))
+    return ReadRows(sets, too_many)
 
 
 def _read(results: Results, task: str, file: str, classes: list[str]) -> Runs:
-    answers: dict[str, dict[int, Run]] = {str(own.name): {} for own in results.suite.methods()}
+    by_method: dict[str, dict[int, Run]] = {str(x.name): {} for x in results.suite.methods()}
     for run in results.runs:
         path = Path(run["folder"]) / "predictions" / file
         if run["task"] == task and path.is_file():
             read = _read_run(path, classes)
             if read is not None:
-                answers[run["method"]][run["seed"]] = read
-    return {name: runs for name, runs in answers.items() if runs}
+                by_method[run["method"]][run["seed"]] = read
+    return {name: runs for name, runs in by_method.items() if runs}
 
 
 def _read_run(path: Path, classes: list[str]) -> Run | None:
@@ -198,53 +194,49 @@ def row_tables(sets: Sequence[PredictedRows]) -> dict[str, pd.DataFrame]:
     Holm's method adjusts the p of the tests over all pairs and tasks together.
     """
     tables = {
-        "variance": pd.DataFrame([row for own in sets for row in _errors(own)], columns=_ERRORS),
-        "rows-pvalues": pd.DataFrame([row for own in sets for row in _pairs(own)], columns=_PAIRS),
+        "variance": pd.DataFrame([errors for x in sets for errors in _errors(x)], columns=_ERRORS),
+        "rows-pvalues": pd.DataFrame([test for x in sets for test in _pairs(x)], columns=_PAIRS),
     }
     tests = tables["rows-pvalues"]
     tests["pvalue"] = holm(tests["pvalue"].to_numpy(dtype=float))
     return {name: table for name, table in tables.items() if len(table)}
 
 
-def _errors(own: PredictedRows) -> Iterator[tuple[object, ...]]:
+def _errors(rows: PredictedRows) -> Iterator[tuple[object, ...]]:
     """Yield the standard errors of each method."""
-    metrics = [name for name in own.metrics if METRICS[name].function is not None]
-    for method, (labels, predictions) in _by_method(own).items():
+    metrics = [name for name in rows.metrics if METRICS[name].function is not None]
+    for method, (labels, predictions) in _by_method(rows).items():
         if metrics:
-            found = score_errors(predictions, labels, metrics, draws=DRAWS)
+            errors = score_errors(predictions, labels, metrics, draws=DRAWS)
             yield (
-                *(own.name, method, found.score, found.num_rows, found.num_seeds),
-                *(found.seeds_sd, found.seeds, found.rows, found.both),
+                *(rows.name, method, errors.score, errors.num_rows, errors.num_seeds),
+                *(errors.seeds_sd, errors.seeds, errors.rows, errors.both),
             )
 
 
-def _pairs(own: PredictedRows) -> list[tuple[object, ...]]:
-    """Return the tests of all pairs of methods of a task with classes, with unadjusted p."""
-    methods = _by_method(own) if own.classes else {}
-    pairs = [
-        (a, b, mcnemar(methods[a][1], methods[b][1], methods[a][0]))
-        for a, b in itertools.combinations(methods, 2)
-        if np.array_equal(methods[a][0], methods[b][0])
-    ]
-    return [
-        (own.name, a, b, test.difference, test.pvalue, test.discordant, test.num_rows)
-        for a, b, test in pairs
-    ]
+def _pairs(rows: PredictedRows) -> Iterator[tuple[object, ...]]:
+    """Yield the tests of all pairs of methods of a task with classes, with unadjusted p."""
+    methods = _by_method(rows) if rows.classes else {}
+    for a, b in itertools.combinations(methods, 2):
+        (labels, first), (other_labels, second) = methods[a], methods[b]
+        if np.array_equal(labels, other_labels):
+            test = mcnemar(first, second, labels)
+            yield rows.name, a, b, test.difference, test.pvalue, test.discordant, test.num_rows
 
 
-def _by_method(own: PredictedRows) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+def _by_method(rows: PredictedRows) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
     """Return labels (rows,) and predictions (seeds, rows) of each method.
 
     A method whose runs have different evaluation rows is left out.
     """
-    found = {}
-    for method, runs in own.runs.items():
+    by_method = {}
+    for method, runs in rows.runs.items():
         labels = next(iter(runs.values()))[0]
-        same = all(np.array_equal(given, labels) for given, _ in runs.values())
+        same = all(np.array_equal(other, labels) for other, _ in runs.values())
         if same and len(labels) > 1:
-            predictions = np.array([own.predictions(outputs) for _, outputs in runs.values()])
-            found[method] = own.words(labels), predictions
-    return found
+            predictions = np.array([rows.predictions(outputs) for _, outputs in runs.values()])
+            by_method[method] = rows.words(labels), predictions
+    return by_method
 
 
 @register_section("predictions")
@@ -255,15 +247,14 @@ class RocCurves(Section):
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return a figure for each task."""
-        read = data.predictions
-        pictures = [roc_curves(own, data.styles) for own in read.classified]
+        pictures = [roc_curves(rows, data.styles) for rows in data.predictions.classified]
         return blocks("predictions.jinja", pictures=pictures)
 
     def tables(self, data: ReportData) -> Mapping[str, pd.DataFrame]:
         """Return the areas under the curves."""
-        found = [auc_table(own).assign(task=own.name) for own in data.predictions.classified]
+        areas = [auc_table(rows).assign(task=rows.name) for rows in data.predictions.classified]
         names = ["task", "method", "seed", "macro", "micro", "without_rows"]
-        return {"auc": pd.concat(found, ignore_index=True)[names]} if found else {}
+        return {"auc": pd.concat(areas, ignore_index=True)[names]} if areas else {}
 
 
 @register_section("variance")
@@ -275,16 +266,16 @@ class Variance(Section):
 
     def blocks(self, part: Comparison) -> Sequence[Block]:
         """Return a table of the standard errors of each task, and the tasks that it leaves out."""
-        found, left_out = part.rows, part.report.predictions.too_many
-        tests = found.get("rows-pvalues", pd.DataFrame({"pvalue": []}))
+        tables, left_out = part.rows, part.report.predictions.too_many
+        tests = tables.get("rows-pvalues", pd.DataFrame({"pvalue": []}))
         return blocks(
             "variance.jinja",
             part=part,
-            table=_table(part, found["variance"]) if "variance" in found else None,
+            table=_table(part, tables["variance"]) if "variance" in tables else None,
             draws=DRAWS,
             tests=len(tests),
             significant=int((tests["pvalue"] < part.scores.alpha).sum()),
-            files=[*found],
+            files=[*tables],
             left_out=[f"{name} ({number:,})" for name, number in left_out.items()],
             most=MOST_PREDICTIONS,
         )
@@ -301,18 +292,16 @@ def _table(part: Comparison, errors: pd.DataFrame) -> Table:
         Column(f"Standard error, {name}", "number")
         for name in ("other seeds", "other rows", "both")
     ]
-    rows = [Row(_cells(str(task), own, part)) for task, own in errors.groupby("task", sort=False)]
-    return Table("Table: seeds and evaluation rows", columns, rows)
-
-
-def _cells(task: str, own: pd.DataFrame, part: Comparison) -> list[str]:
-    """Return the cells of a task: root mean squares over methods."""
-    scores = part.scores
-    digits = scores.digits(task) + 1 if scores.factor(task) == 100 else scores.digits(task)
+    rows, scores = [], part.scores
     names = ["sd_seeds", "se_seeds", "se_rows", "se_both"]
-    sizes = (own[names] ** 2).mean() ** 0.5  # NaN for a single seed
-    shown = [number(scores.factor(task) * size, digits) for size in sizes]
-    return [task, f"{own['rows'].max():,}", *shown]
+    for task, of_task in errors.groupby("task", sort=False):
+        name = str(task)
+        digits = scores.digits(name) + (scores.factor(name) == 100)
+        # Root mean squares over methods; NaN for a single seed.
+        sizes = scores.factor(name) * (of_task[names] ** 2).mean() ** 0.5
+        shown = [number(size, digits) for size in sizes]
+        rows.append(Row([name, f"{of_task['rows'].max():,}", *shown]))
+    return Table("Table: seeds and evaluation rows", columns, rows)
 
 
 CURVE_SIZE = (3.5, 3.55)  # of a panel of curves, in inches
@@ -325,7 +314,7 @@ class _Roc(NamedTuple):
     area: float
 
 
-def auc_table(own: PredictedRows) -> pd.DataFrame:
+def auc_table(rows: PredictedRows) -> pd.DataFrame:
     """Return the area under the ROC curve of each run.
 
     Returns:
@@ -333,16 +322,16 @@ def auc_table(own: PredictedRows) -> pd.DataFrame:
         against the rest; for two classes the area of the second), `micro` (all pairs of row and
         class pooled) and `without_rows` (classes without rows).
     """
-    rows = []
-    for method, runs in own.runs.items():
-        averages = zip(own.rocs["macro"][method], own.rocs["micro"][method], strict=True)
+    areas = []
+    for method, runs in rows.runs.items():
+        averages = zip(rows.rocs["macro"][method], rows.rocs["micro"][method], strict=True)
         for (seed, (labels, _)), (macro, micro) in zip(runs.items(), averages, strict=True):
-            absent = "; ".join(own.without_rows(labels))
-            rows.append((method, seed, macro.area, micro.area, absent))
-    return pd.DataFrame(rows, columns=["method", "seed", "macro", "micro", "without_rows"])
+            absent = "; ".join(rows.without_rows(labels))
+            areas.append((method, seed, macro.area, micro.area, absent))
+    return pd.DataFrame(areas, columns=["method", "seed", "macro", "micro", "without_rows"])
 
 
-def roc_curves(own: PredictedRows, look: Mapping[str, Style]) -> Picture:
+def roc_curves(rows: PredictedRows, styles: Mapping[str, Style]) -> Picture:
     """Return a figure of ROC curves by method, as mean over seeds; the legend has the areas.
 
     For two classes there is one panel, for the second class. For more classes there are two, with
@@ -350,41 +339,41 @@ def roc_curves(own: PredictedRows, look: Mapping[str, Style]) -> Picture:
     false-positive rates.
 
     Args:
-        own: The predictions, with classes.
-        look: Style of each method.
+        rows: The predictions, with classes.
+        styles: Style of each method.
 
     Example:
         >>> from relation_tf.report.drawing import styles
         >>> probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
         >>> runs = {"mlp": {1: (np.array([0, 0, 1, 1]), probabilities)}}
-        >>> own = PredictedRows("CoLA", ["no", "yes"], runs)
-        >>> roc_curves(own, styles(["mlp"])).panels[0].alt
+        >>> rows = PredictedRows("CoLA", ["no", "yes"], runs)
+        >>> roc_curves(rows, styles(["mlp"])).panels[0].alt
         'CoLA, class yes, ROC curve as the mean over seeds; area under it: mlp 0.750.'
 
     References:
         T. Fawcett (2006), An introduction to ROC analysis, Pattern Recognition Letters 27, 861-874.
     """
     averages = {"macro average": "macro", "micro average": "micro"}
-    if len(own.classes) == 2:
-        averages = {f"class {own.classes[1]}": "macro"}
+    if len(rows.classes) == 2:
+        averages = {f"class {rows.classes[1]}": "macro"}
     panels = []
-    legend = {name: f"{name}, AUC" for name in own.runs}
+    legend = {name: f"{name}, AUC" for name in rows.runs}
     for average, kind in averages.items():
-        found = own.rocs[kind]
-        curves = {name: np.mean([x.curve for x in rocs], axis=0) for name, rocs in found.items()}
-        areas = {name: _mean_area([x.area for x in rocs]) for name, rocs in found.items()}
+        rocs_of = rows.rocs[kind]
+        curves = {name: np.mean([x.curve for x in rocs], axis=0) for name, rocs in rocs_of.items()}
+        areas = {name: _mean_area([x.area for x in rocs]) for name, rocs in rocs_of.items()}
         values = ", ".join(f"{name} {area}" for name, area in areas.items())
-        title = f"{own.name}, {average}"
-        alt = f"{title}, ROC curve as the mean over seeds; area under it: {values}{own.remarks}."
-        panels.append(Panel(title, alt, partial(_draw_roc, curves, look)))
+        title = f"{rows.name}, {average}"
+        alt = f"{title}, ROC curve as the mean over seeds; area under it: {values}{rows.remarks}."
+        panels.append(Panel(title, alt, partial(_draw_roc, curves, styles)))
         which = f" {kind}" if len(averages) > 1 else ""
         legend = {name: f"{words}{which} {areas[name]}," for name, words in legend.items()}
     return Picture(
-        f"roc-{own.name}",
-        f"{own.name}, ROC curves by method.",
+        f"roc-{rows.name}",
+        f"{rows.name}, ROC curves by method.",
         panels,
         size=CURVE_SIZE,
-        legend={words.rstrip(","): look[name] for name, words in legend.items()},
+        legend={words.rstrip(","): styles[name] for name, words in legend.items()},
     )
 
 
@@ -398,15 +387,15 @@ def _macro(run: Run) -> _Roc:
     number = probabilities.shape[1]
     # For two classes, both have the same area: the curves mirror each other.
     truths = {place: labels == place for place in (range(number) if number > 2 else [1])}
-    found = [
+    curves = [
         _roc(truth, probabilities[:, place])
         for place, truth in truths.items()
         if truth.any() and not truth.all()
     ]
-    if not found:
+    if not curves:
         return _UNDEFINED
-    curves, areas = zip(*found, strict=True)
-    return _Roc(np.mean(curves, axis=0), float(np.mean(areas)))
+    rates, areas = zip(*curves, strict=True)
+    return _Roc(np.mean(rates, axis=0), float(np.mean(areas)))
 
 
 def _micro(run: Run) -> _Roc:
@@ -425,10 +414,10 @@ def _roc(truth: NDArray[np.bool_], scores: FloatArray) -> _Roc:
 _UNDEFINED = _Roc(np.full_like(_RATES, math.nan), math.nan)
 
 
-def _draw_roc(curves: Mapping[str, FloatArray], look: Mapping[str, Style], ax: Axes) -> None:
+def _draw_roc(curves: Mapping[str, FloatArray], styles: Mapping[str, Style], ax: Axes) -> None:
     ax.plot([0, 1], [0, 1], color=GRID)
     for i, (name, curve) in enumerate(curves.items()):
-        style = look[name]
+        style = styles[name]
         # Shift the markers so that methods do not cover each other.
         ax.plot([0, *_RATES], [0, *curve], **style.line, marker=style.marker,
                 markevery=(5 + 2 * i % 15, 15), markersize=4.5, clip_on=False)  # fmt: skip

@@ -28,8 +28,7 @@ from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, number, signed
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
-    from relation_tf.config.published import Published, PublishedFigure
-    from relation_tf.config.suite import Suite
+    from relation_tf.config.suite import Published, PublishedFigure, Suite
     from relation_tf.report.data import ReportData
 
 SECONDS, PER_EPOCH = "seconds", "seconds per epoch"
@@ -71,15 +70,15 @@ def printed_decimals(value: float, metric: str) -> int:
     return max(decimals(value), three_digits(value) if metric in TIMES else 1)
 
 
-def own_name(suite: Suite, figure: PublishedFigure) -> str:
+def our_method(suite: Suite, figure: PublishedFigure) -> str:
     """Return our method of a figure; else the paper's name.
 
     This is the method with the figure's name, or the only one with this mechanism and width.
     """
     fitting = [m for m in suite.methods() if figure.units in (None, m.units)]
-    named = [str(m.name) for m in fitting if m.name in (figure.method, figure.name)]
-    own = named or [str(m.name) for m in fitting if m.mechanism == figure.method]
-    return own[0] if len(own) == 1 else figure.name
+    by_name = [str(m.name) for m in fitting if m.name in (figure.method, figure.name)]
+    names = by_name or [str(m.name) for m in fitting if m.mechanism == figure.method]
+    return names[0] if len(names) == 1 else figure.name
 
 
 def compare_published(
@@ -106,18 +105,26 @@ def compare_published(
         unknown) and `reason`: the declared differences that may explain it.
     """
     last = ours.assign(split=ours.get("split", ""))
-    last = last.sort_values("split", key=lambda own: own == published.split, kind="stable")
+    last = last.sort_values("split", key=lambda row: row == published.split, kind="stable")
     known = {(row.task, row.method, row.metric): row for row in rows_of(last)}
     tasks = {figure.task for figure in published.figure} - {MEAN_OF_TASKS}
-    whole = tasks <= {name for task in suite.learned() for name in task.scored}
-    differing, about = reasons(published, suite), _by_scored_task(suite, notes or {})
+    complete = tasks <= {name for task in suite.learned() for name in task.scored}
+    differing = reasons(published, suite)
+    notes = notes or {}
+    # Also for the names of a task's scores, such as MNLI-m.
+    notes_of = {**notes, **{
+        name: notes.get(trained, ())
+        for trained in suite.tasks
+        for task in suite.find_task(trained).each()
+        for name in task.scorable
+    }}  # fmt: skip
     rows = []
     for figure in published.figure:
-        name = own_name(suite, figure)
-        own = known.get((figure.task, name, figure.metric))
-        if figure.task == MEAN_OF_TASKS and not whole:
-            own = None
-        mean, sd, n = (math.nan, math.nan, 0) if own is None else (own.mean, own.sd, own.n)
+        name = our_method(suite, figure)
+        row = known.get((figure.task, name, figure.metric))
+        if figure.task == MEAN_OF_TASKS and not complete:
+            row = None
+        mean, sd, n = (math.nan, math.nan, 0) if row is None else (row.mean, row.sd, row.n)
         difference = mean - figure.value
         within = None
         if figure.sd is not None and not math.isnan(mean):
@@ -125,19 +132,19 @@ def compare_published(
             rounded = round(mean, printed_decimals(figure.value, figure.metric))
             rounding = 1e-9 * abs(figure.value)  # of the subtraction
             within = bool(abs(rounded - figure.value) <= 2 * figure.sd + rounding)
-        split = "" if own is None else own.split
+        split = "" if row is None else row.split
         causes = [_TIMES_DIFFER] if figure.metric in TIMES else [*differing.get(figure.task, ())]
         if split == published.split and _OTHER_SPLIT.format(split) in causes:
             causes.remove(_OTHER_SPLIT.format(split))
-        causes += about.get(figure.task, ())
+        causes += notes_of.get(figure.task, ())
         if 0 < n < len(suite.seeds):
             causes.append(f"{n} of {len(suite.seeds)} seeds")
-        reason = "; ".join(causes) if own is not None else ""
+        reason = "; ".join(causes) if row is not None else ""
         compared = (split, mean, sd, n, difference, within, reason)
         rows.append((figure.task, figure.metric, name, figure.value, figure.sd, *compared))
     names = ["task", "metric", "method", "published", "published_sd", "split", "mean", "sd", "n"]
-    found = pd.DataFrame(rows, columns=[*names, "difference", "within_2_sd", "reason"])
-    return found.astype({"published_sd": float})
+    table = pd.DataFrame(rows, columns=[*names, "difference", "within_2_sd", "reason"])
+    return table.astype({"published_sd": float})
 
 
 def mean_times(means: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -152,8 +159,8 @@ def mean_times(means: pd.DataFrame, measure: str) -> pd.DataFrame:
         the target: a mean over only the successful seeds would favor the method.
     """
     column = SECONDS if measure == SECONDS else "seconds_epoch"
-    own = means[["task", "method", "n"]].assign(mean=means[column], sd=means[f"{column}_sd"])
-    return own[means["reached"] == means["n"]] if measure == SECONDS else own
+    times = means[["task", "method", "n"]].assign(mean=means[column], sd=means[f"{column}_sd"])
+    return times[means["reached"] == means["n"]] if measure == SECONDS else times
 
 
 def reasons(published: Published, suite: Suite) -> dict[str, list[str]]:
@@ -165,10 +172,10 @@ def reasons(published: Published, suite: Suite) -> dict[str, list[str]]:
     """
     general: list[str] = []
     embeddings = {suite.settings_of(method)["embeddings"] for method in suite.methods()}
-    ours = [suite.embedding_dim if each == "glove" else None for each in sorted(embeddings)]
+    ours = [suite.embedding_dim if x == "glove" else None for x in sorted(embeddings)]
     if ours != [published.vectors]:
-        own = " or ".join(map(_vectors, ours))
-        general.append(f"the paper uses {_vectors(published.vectors)}, this suite {own}")
+        vectors = " or ".join(map(_vectors, ours))
+        general.append(f"the paper uses {_vectors(published.vectors)}, this suite {vectors}")
     averages = (GLUE_AVERAGE, MEAN_OF_TASKS)
     diagnostics = [name for task in suite.learned() for name in task.diagnostics]
     splits = {
@@ -177,28 +184,17 @@ def reasons(published: Published, suite: Suite) -> dict[str, list[str]]:
         for name, split in task.scored.items()
         if name not in diagnostics
     }
-    unlike = {name for name, split in splits.items() if not split.startswith(published.split)}
+    other_split = {name for name, split in splits.items() if not split.startswith(published.split)}
     if SOURCES[suite.source].artificial:
         general.append("this suite uses built-in data")
-        unlike = set()
-    elif unlike:
-        unlike.update(averages)
+        other_split = set()
+    elif other_split:
+        other_split.update(averages)
     sentence = _OTHER_SPLIT.format(published.split)
     return {
-        name: [*general, *([sentence] if name in unlike else ())]
+        name: [*general, *([sentence] if name in other_split else ())]
         for name in (*splits, *diagnostics, *averages)
     }
-
-
-def _by_scored_task(suite: Suite, notes: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return the notes of each task also for the names of its scores, such as MNLI-m."""
-    scored = {
-        name: notes.get(trained, ())
-        for trained in suite.tasks
-        for task in suite.find_task(trained).each()
-        for name in task.scorable
-    }
-    return {**notes, **scored}
 
 
 def _vectors(width: int | None) -> str:
@@ -216,14 +212,14 @@ class PublishedFigures(Section):
         results, published = data.results, data.published
         if results is None or published is None or not data.cells:
             return []
-        found = data.published_figures
-        shown = found[_of_suite(results, found, published)]
+        figures = data.published_figures
+        shown = figures[_of_suite(results, figures, published)]
         return blocks(
             "published.jinja",
             reasons=_reasons(shown[shown["n"] > 0]),
             tables=[*_tables(shown, published, data.scores.seeds)],
             published=published,
-            figures=len(found),
+            figures=len(figures),
         )
 
     def tables(self, data: ReportData) -> Mapping[str, pd.DataFrame]:
@@ -233,86 +229,68 @@ class PublishedFigures(Section):
         return {} if data.published_figures.empty else {"published": data.published_figures}
 
 
-def _of_suite(results: Results, found: pd.DataFrame, published: Published) -> list[bool]:
+def _of_suite(results: Results, figures: pd.DataFrame, published: Published) -> list[bool]:
     """Return True for each figure of the suite's tasks and widths; averages only with our value."""
     suite = results.suite
     tasks = {name for task in suite.learned() for name in results.scored(task)} | {*suite.tasks}
-    tasks.update(found["task"][found["n"] > 0])
+    tasks.update(figures["task"][figures["n"] > 0])
     widths = {None, *(method.units for method in suite.methods())}
     return [figure.task in tasks and figure.units in widths for figure in published.figure]
 
 
-def _reasons(found: pd.DataFrame) -> dict[str, list[str]]:
+def _reasons(figures: pd.DataFrame) -> dict[str, list[str]]:
     """Return the reasons why our results may differ, with their tasks unless all have them."""
-    rows: dict[str, dict[str, None]] = {}
-    places: dict[str, int] = {}
-    for task, reason in zip(found["task"], found["reason"], strict=True):
+    tasks: dict[str, list[str]] = {}
+    for task, reason in zip(figures["task"], figures["reason"], strict=True):
         for cause in reason.split("; ") if reason else ():
-            rows.setdefault(cause, {})[task] = None
-            places[cause] = places.get(cause, 0) + 1
+            tasks.setdefault(cause, []).append(task)
     return {
-        cause: [] if places[cause] == len(found) or cause.startswith("times ") else [*tasks]
-        for cause, tasks in rows.items()
+        cause: []
+        if len(names) == len(figures) or cause.startswith("times ")
+        else [*dict.fromkeys(names)]
+        for cause, names in tasks.items()
     }
 
 
-def _tables(found: pd.DataFrame, published: Published, seeds: int) -> Iterator[Table]:
+def _tables(figures: pd.DataFrame, published: Published, seeds: int) -> Iterator[Table]:
     """Yield a table of our results on the published split, and one for each other split."""
-    known = sorted({*found["split"][found["n"] > 0]}, key=published.split.__ne__) or [""]
-    known = known if len(found) else []
-    splits = found["split"].where(found["n"] > 0, next(iter(known), ""))
+    if figures.empty:
+        return
+    known = sorted({*figures["split"][figures["n"] > 0]}, key=published.split.__ne__) or [""]
+    splits = figures["split"].where(figures["n"] > 0, known[0])
     for place, split in enumerate(known):
         on = f", ours on {split} sets" if split else ""
         name = f"published-{split or 'times'}" if place else "published"
-        caption = render("published-caption.jinja", on=on, source=published.source)
-        paper = Paper(name, caption)
-        title = f"Table: published figures{on}"
-        yield _table(found[splits == split], seeds, title, paper)
+        paper = Paper(name, render("published-caption.jinja", on=on, source=published.source))
+        yield _table(figures[splits == split], seeds, f"Table: published figures{on}", paper)
 
 
-def _table(found: pd.DataFrame, seeds: int, title: str, paper: Paper) -> Table:
+def _table(figures: pd.DataFrame, seeds: int, title: str, paper: Paper) -> Table:
     columns = [Column("Task", "head"), Column("Metric"), Column("Method")]
     columns += [Column(name, "number") for name in ("Published", "Ours", "Difference")]
     columns.append(Column("Within 2 published SD", "number"))
     rows = []
-    for row in rows_of(found):
-        timed = row.metric in TIMES
+    for row in rows_of(figures):
         digits = printed_decimals(row.published, row.metric)
-        ours = Cell(
-            _spread(row.mean, row.sd, three_digits(row.mean) if timed else digits, timed),
-            notes=[f"n = {row.n}"] if 0 < row.n != seeds else [],
-        )
-        difference = _difference(row.difference, row.published_sd, digits, timed) if row.n else None
+        sd_digits = 0 if math.isnan(row.published_sd) else decimals(row.published_sd)
+        published = _with_sd(row.published, row.published_sd, digits, sd_digits)
+        if row.metric in TIMES:  # three digits, a difference not finer than the published figures
+            shown = _with_sd(row.mean, row.sd, three_digits(row.mean), three_digits(row.sd))
+            digits = min(three_digits(row.difference), max(digits, sd_digits))
+        else:
+            shown = _with_sd(row.mean, row.sd, digits, digits)
+        ours = Cell(shown, notes=[f"n = {row.n}"] if 0 < row.n != seeds else [])
+        difference = signed(row.difference, digits) if row.n else None
         within = {True: "yes", False: "no", None: "–"}[row.within_2_sd]
-        published = _published(row.published, row.published_sd, digits)
         cells = [row.task, row.metric, row.method, published, ours, difference, within]
         rows.append(Row(cells))
     return Table(title, columns, rows, paper=paper)
 
 
-def _published(mean: float, sd: float, digits: int) -> str:
-    """Return a published mean and SD; the SD with all its decimals, as it may be very small."""
+def _with_sd(mean: float, sd: float, digits: int, sd_digits: int) -> str:
+    """Return a mean and its SD, which can need more decimals, as it may be very small."""
     shown = number(mean, digits)
-    return shown if math.isnan(sd) else f"{shown} ± {number(sd, max(digits, decimals(sd)))}"
-
-
-def _spread(mean: float, sd: float, digits: int, timed: bool) -> str:
-    """Return our mean and SD."""
-    shown = number(mean, digits)
-    return shown if math.isnan(sd) else f"{shown} ± {_deviation(sd, digits, timed)}"
-
-
-def _deviation(sd: float, digits: int, timed: bool) -> str:
-    """Return our SD; that of times has three digits, as it may be very small."""
-    return number(sd, max(digits, three_digits(sd)) if timed else digits)
-
-
-def _difference(difference: float, published_sd: float, digits: int, timed: bool) -> str:
-    """Return a difference; that of times has three digits, not finer than the published figures."""
-    if timed:
-        finest = digits if math.isnan(published_sd) else max(digits, decimals(published_sd))
-        digits = min(three_digits(difference), finest)
-    return signed(difference, digits)
+    return shown if math.isnan(sd) else f"{shown} ± {number(sd, max(digits, sd_digits))}"
 
 
 def published_figures(data: ReportData, results: Results, published: Published) -> pd.DataFrame:
@@ -324,7 +302,7 @@ def published_figures(data: ReportData, results: Results, published: Published) 
     means = pd.concat([summary, on_test], ignore_index=True)
     points = means["metric"].map(lambda name: find_metric(name).points).astype(float)
     ours = means.assign(mean=points * means["mean"], sd=points * means["sd"])
-    times = [_times(each, data).assign(metric=each, split="") for each in TIMES]
+    times = [_times(measure, data).assign(metric=measure, split="") for measure in TIMES]
     columns = ["task", "method", "metric", "n", "mean", "sd", "split"]
     everything = pd.concat([table[columns] for table in (ours, *times)], ignore_index=True)
     differing = {task: notes(results, task) for task in results.suite.tasks}
@@ -333,8 +311,8 @@ def published_figures(data: ReportData, results: Results, published: Published) 
 
 def _times(measure: str, data: ReportData) -> pd.DataFrame:
     """Return columns `task`, `method`, `n`, `mean` and `sd` of a measured time."""
-    times = [part.learning_times for part in data.comparisons.values()]
-    means = [own.means for own in times if own is not None]
+    parts = [part.learning_times for part in data.comparisons.values()]
+    means = [times.means for times in parts if times is not None]
     if means and measure != MILLISECONDS:
         return mean_times(pd.concat(means), measure)
     done = data.runs[data.runs["status"] == "done"]

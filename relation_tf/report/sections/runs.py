@@ -23,7 +23,6 @@ from relation_tf.report.blocks import (
     Show,
     Table,
     blocks,
-    rows_of,
     table_by_task,
 )
 from relation_tf.report.text import Statement, state
@@ -42,7 +41,7 @@ _MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_e
 _LEAST_SHARE = 0.8  # of the time that a run without other load has the processor
 COSTS = ("seconds_epoch", "peak_memory_mib", "without_embedding")
 _UNKNOWN = {"batch": math.nan, "cpu": math.nan, "wall": math.nan}
-_MADE_WITH = ("xla", "started", "finished", "commit", "processor", "threads")
+_ENVIRONMENT = ("xla", "started", "finished", "commit", "processor", "threads")
 
 
 def all_runs(results: Results) -> pd.DataFrame:
@@ -96,18 +95,12 @@ def read_runs(folder: Path) -> pd.DataFrame:
     return runs
 
 
-def _training_rows(manifest: Mapping[str, Any]) -> int:
-    """Return the number of training rows of a task, or of all tasks of a group."""
-    rows = manifest["data"]["rows"].items()
-    return sum(count for name, count in rows if name.rpartition(":")[2] == "train")
-
-
-def how_run(runs: pd.DataFrame) -> pd.DataFrame:
+def costs_of_runs(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the costs of finished runs by task and method: medians, and the peak of memory."""
     done = runs[runs["status"] == "done"] if len(runs) else runs
     if done.empty:
         return pd.DataFrame()
-    how: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "n": ("seed", "size"),
         **{name: (name, "median") for name in _MEDIANS},
         "state_mib": ("state_mib", "max"),
@@ -116,9 +109,9 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
         "stopped": ("stopped", _counted),
     }
     for column in ("seconds_batch", "memory_mib", "pass_mib"):
-        how |= {f"{column}_low": (column, "min"), f"{column}_high": (column, "max")}
+        columns |= {f"{column}_low": (column, "min"), f"{column}_high": (column, "max")}
     done = done.assign(memory_mib=memory_of(done))
-    return done.groupby(["task", "method"], sort=False, as_index=False).agg(**how)
+    return done.groupby(["task", "method"], sort=False, as_index=False).agg(**columns)
 
 
 def memory_of(runs: pd.DataFrame) -> pd.Series[float]:
@@ -127,8 +120,8 @@ def memory_of(runs: pd.DataFrame) -> pd.Series[float]:
     If it is unknown for a run (earlier versions), all have the whole peak.
     """
     base = runs.get("base_memory_mib", pd.Series(math.nan, runs.index))
-    own = runs["peak_memory_mib"].astype(float)
-    return (own - base).clip(lower=0) if base.notna().all() else own
+    peak = runs["peak_memory_mib"].astype(float)
+    return (peak - base).clip(lower=0) if base.notna().all() else peak
 
 
 def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
@@ -155,11 +148,11 @@ def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     costs = costs[costs.index.isin(common, level="task")]
     # Memory is recorded in whole MiB; 0 has no logarithm.
     positive = costs[["seconds_epoch", "memory_mib"]].clip(lower=[1e-9, 1.0], axis=1)
-    own = positive.transform(np.log).groupby("method").mean().transform(np.exp)
-    own["without_embedding"] = costs["without_embedding"].groupby("method").median()
-    known = "seconds_cpu" in done and bool(done["seconds_cpu"].notna().all())
-    own["alone"] = known and not any(load_warnings(runs))
-    return own.reindex([name for name in methods if name in own.index])
+    means = positive.transform(np.log).groupby("method").mean().transform(np.exp)
+    means["without_embedding"] = costs["without_embedding"].groupby("method").median()
+    recorded = "seconds_cpu" in done and bool(done["seconds_cpu"].notna().all())
+    means["alone"] = recorded and not any(load_warnings(runs))
+    return means.reindex([name for name in methods if name in means.index])
 
 
 def load_warnings(runs: pd.DataFrame) -> Iterator[Statement]:
@@ -194,9 +187,9 @@ def scored_sets(results: Results) -> tuple[list[str], list[str]]:
     """Return the tasks scored on the set that stops training, and those scored on another one."""
     by_stopping: dict[bool, list[str]] = {True: [], False: []}
     for name in results.begun.tasks:
-        own = results.suite.setting(name, "validation_split") is None
+        on_dev_set = results.suite.setting(name, "validation_split") is None
         for task in results.suite.find_task(name).each():
-            stops = own and task.validation in task.scored.values()
+            stops = on_dev_set and task.validation in task.scored.values()
             by_stopping[stops].append(task.name)
     dev, test = ([*dict.fromkeys(by_stopping[stops])] for stops in (True, False))
     return dev, test
@@ -208,28 +201,28 @@ def counted(values: Any) -> list[tuple[str, int]]:
 
 
 def _counted(values: pd.Series[str]) -> str:
-    reasons = counted(values)
-    if len(reasons) == 1:
-        return reasons[0][0]
-    return "; ".join(f"{reason} ({count})" for reason, count in reasons)
+    counts = counted(values)
+    single = len(counts) == 1
+    return "; ".join(reason if single else f"{reason} ({count})" for reason, count in counts)
 
 
 def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
     parameters, seconds, manifest = run["parameters"], run["seconds"], run["manifest"]
     tokens = run.get("tokens") or math.nan  # not counted for text and in earlier versions
-    history = results.history(run)
+    rows = manifest["data"]["rows"].items()  # by split, of a group by task and split
+    training_rows = sum(size for name, size in rows if name.rpartition(":")[2] == "train")
     return {
         "epochs": run["epochs"],
         "kept_epoch": run["kept_epoch"],
         "stopped": run["stopped"],
-        "still_improving": _still_improving(run, history),
+        "still_improving": _still_improving(run, results.history(run)),
         "parameters": parameters["total"],
         "without_embedding": parameters["total"] - parameters["embedding"],
         "mechanism": parameters["mechanism"],
         "padding": run["padding"],
         "tokens": tokens,
         "tokens_second": tokens / seconds["epoch"],
-        "mean_length": tokens / max(1, _training_rows(manifest)),
+        "mean_length": tokens / max(1, training_rows),
         # Runs of earlier versions did not count their batches.
         **{f"seconds_{name}": value for name, value in (_UNKNOWN | seconds).items()},
         "state_mib": _or_nan(run.get("state_bytes")) / 2**20,
@@ -241,7 +234,7 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "compute": run["config"]["compute"],
         "precision": run["config"]["precision"],
         "result_sha256": run.get("sha256"),
-        **{name: manifest[name] for name in _MADE_WITH},
+        **{name: manifest[name] for name in _ENVIRONMENT},
     }
 
 
@@ -273,44 +266,25 @@ _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "option
              "glove_digest")  # fmt: skip
 
 
-def made_with(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def provenance(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return dates, commands, versions and hardware of runs, the most frequent value first."""
     if not manifests:
         return {}
+    first = min(str(manifest["started"]) for manifest in manifests)
+    last = max(str(manifest["finished"]) for manifest in manifests)
+    versions = (
+        ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
+        for manifest in manifests
+    )
     facts = {
-        "dates": [_dates(manifests)],
+        "dates": [f"{first} to {last}"],
         "commands": _distinct(manifest["command"] for manifest in manifests),
-        "versions": _distinct(map(_versions, manifests)),
+        "versions": _distinct(versions),
     }
     for key in _MACHINE:
         values = (manifest.get(key, _BEFORE.get(key)) for manifest in manifests)
         facts[key] = _distinct(map(_shown, values))
     return facts
-
-
-def tasks_data(results: Results) -> pd.DataFrame:
-    """Return one row per task: source, digests and sizes of its data."""
-    rows = []
-    for task in results.suite.tasks:
-        own = [run for run in results.runs if run["task"] == task]
-        manifests = [run["manifest"] for run in own]
-        if not manifests:
-            continue
-        sets = [manifest["data"] for manifest in manifests]
-        rows.append(
-            {
-                "task": _with_members(results, task),
-                "source": " or ".join(_distinct(each["source"] for each in sets)),
-                "digests": _distinct(each["digest"] for each in sets),
-                "rows": _rows(sets[0]["rows"]),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _with_members(results: Results, task: str) -> str:
-    members = results.suite.find_task(task).members
-    return f"{task} ({', '.join(member.name for member in members)})" if members else task
 
 
 def _rows(rows: dict[str, int]) -> str:
@@ -327,20 +301,15 @@ def warnings_of_runs(results: Results) -> Iterator[Statement]:
     """Yield warnings on differences between runs, on shared pre-training and on missing scores."""
     yield from _unlike(results)
     yield from _shared_start(results)
+    # Test sets that a method cannot predict.
+    unscored: dict[tuple[str, str], list[Mapping[str, str]]] = {}
     for task in results.suite.tasks:
-        own = [run for run in results.runs if run["task"] == task]
-        yield from _unscored(own)
-
-
-def _unscored(runs: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
-    """Name test sets that a method cannot predict."""
-    failed: dict[str, list[Mapping[str, str]]] = {}
-    for run in runs:
-        if run.get("unscored"):
-            failed.setdefault(run["method"], []).append(run["unscored"])
-    for method, own in failed.items():
-        reasons = {name: why for each in own for name, why in each.items()}
-        yield state("unpredicted_sets", method=method, runs=len(own), why=no_score(reasons))
+        for run in results.runs:
+            if run["task"] == task and run.get("unscored"):
+                unscored.setdefault((task, run["method"]), []).append(run["unscored"])
+    for (_, method), sets in unscored.items():
+        reasons = {name: reason for of_run in sets for name, reason in of_run.items()}
+        yield state("unpredicted_sets", method=method, runs=len(sets), why=no_score(reasons))
 
 
 def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
@@ -349,31 +318,31 @@ def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[Statemen
         {key: manifest.get(key, _BEFORE.get(key)) for key in _MACHINE} | manifest["versions"]
         for manifest in manifests
     ]
-    for key in dict.fromkeys(key for each in flat for key in each):
-        yield from _differing(key, [each.get(key) for each in flat])
+    for key in dict.fromkeys(key for record in flat for key in record):
+        yield from _differing(key, [record.get(key) for record in flat])
 
 
-def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
+def unlike_pretraining(settings: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     """Yield differences between the settings of pre-training folders."""
-    for key in dict.fromkeys(key for each in asked for key in each):
-        values = dict.fromkeys(_shown(each.get(key, _BEFORE.get(key))) for each in asked)
+    for key in dict.fromkeys(key for x in settings for key in x):
+        values = dict.fromkeys(_shown(x.get(key, _BEFORE.get(key))) for x in settings)
         if len(values) > 1:
             yield state("unlike_pretraining", key=key, values=[*values])
 
 
 def _unlike(results: Results) -> Iterator[Statement]:
-    from relation_tf.config.training import Override
+    from relation_tf.config.run import Override
 
     yield from unlike_machines([run["manifest"] for run in results.runs])
-    own = {str(method.name): method.overrides for method in results.suite.methods()}
-    tuned = {key for each in results.suite.tuned for key in each.settings}
+    overrides = {str(method.name): method.overrides for method in results.suite.methods()}
+    tuned = {key for x in results.suite.tuned for key in x.settings}
     for key in dict.fromkeys(key for run in results.runs for key in run["config"]):
         if key in _OF_A_RUN:
             continue
         compared: dict[str, list[Any]] = {}
         for run in results.runs:
             # Settings of single methods and tasks are compared only within them.
-            by_method = key in tuned or key in own.get(run["method"], {})
+            by_method = key in tuned or key in overrides.get(run["method"], {})
             parts = [run["method"]] if by_method else []
             parts += [run["task"]] if key in tuned or key in Override.model_fields else []
             where = f"{key} of {', '.join(parts)}" if parts else key
@@ -382,9 +351,9 @@ def _unlike(results: Results) -> Iterator[Statement]:
             yield from _differing(where, values)
     for task in results.suite.tasks:
         yield from (state("note", text=f"{task}: {note}.") for note in notes(results, task))
-        made = [run["manifest"] for run in results.runs if run["task"] == task]
-        yield from _differing(f"data of {task}", [each["data"]["digest"] for each in made])
-        files = [each["glove"].get("digest") for each in made if each["glove"]]
+        manifests = [run["manifest"] for run in results.runs if run["task"] == task]
+        yield from _differing(f"data of {task}", [x["data"]["digest"] for x in manifests])
+        files = [x["glove"].get("digest") for x in manifests if x["glove"]]
         yield from _differing(f"word vectors of {task}", files)
 
 
@@ -393,8 +362,7 @@ def _shared_start(results: Results) -> Iterator[Statement]:
     starts: dict[str, dict[int, str]] = {}
     for config in (run["config"] for run in results.runs):
         if config.get("encoder_weights", "random") != "random":
-            own = starts.setdefault(config["method"], {})
-            own[config["seed"]] = config["pretrained_digest"]
+            starts.setdefault(config["method"], {})[config["seed"]] = config["pretrained_digest"]
     for method, digests in starts.items():
         if len(digests) > 1 and len(set(digests.values())) == 1:
             yield state("shared_start", method=method, seeds=len(digests))
@@ -402,29 +370,20 @@ def _shared_start(results: Results) -> Iterator[Statement]:
 
 def notes(results: Results, task: str) -> list[str]:
     """Return differences between the data of a task and the published data."""
-    own = [run["manifest"]["data"] for run in results.runs if run["task"] == task]
-    return list(dict.fromkeys(note for data in own for note in data.get("notes", [])))
+    runs = [run for run in results.runs if run["task"] == task]
+    all_notes = (note for run in runs for note in run["manifest"]["data"].get("notes", []))
+    return [*dict.fromkeys(all_notes)]
 
 
 def _differing(key: str, values: Iterable[Any]) -> Iterator[Statement]:
-    found = counted(map(_shown, values))
-    if len(found) > 1:
-        yield state("unlike_runs", key=key, values=found)
+    counts = counted(map(_shown, values))
+    if len(counts) > 1:
+        yield state("unlike_runs", key=key, values=counts)
 
 
 def in_a_line(settings: Mapping[str, Any]) -> str:
     """Return settings and their values on one line."""
     return "; ".join(f"{key} {_shown(value)}" for key, value in settings.items())
-
-
-def _dates(manifests: Sequence[Mapping[str, Any]]) -> str:
-    first = min(str(manifest["started"]) for manifest in manifests)
-    last = max(str(manifest["finished"]) for manifest in manifests)
-    return f"{first} to {last}"
-
-
-def _versions(manifest: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
 
 
 def _distinct(values: Any) -> list[str]:
@@ -446,12 +405,12 @@ _DIGEST = 12
 
 
 def _columns(timed: Timed) -> Mapping[Column, Show]:
-    """Return the columns of the table of costs; each formats a row of `how_run`."""
+    """Return the columns of the table of costs; each formats a row of `costs_of_runs`."""
 
     def numeric(name: str) -> Column:
         return Column(name, "number")
 
-    each, epoch_digits = ("pass", 3) if timed else ("epoch", 2)
+    unit, epoch_digits = ("pass", 3) if timed else ("epoch", 2)
     common: dict[Column, Show] = {
         Column("Method", "method"): lambda row: row.method,
         numeric("Runs"): lambda row: str(row.n),
@@ -459,7 +418,7 @@ def _columns(timed: Timed) -> Mapping[Column, Show]:
         numeric("Parameters without embedding"): lambda row: number(row.without_embedding),
         numeric("Parameters of the mechanism"): lambda row: number(row.mechanism),
         numeric("Passes" if timed else "Epochs"): lambda row: f"{row.epochs:g}",
-        numeric(f"Time, s per {each}"): lambda row: number(row.seconds_epoch, epoch_digits),
+        numeric(f"Time, s per {unit}"): lambda row: number(row.seconds_epoch, epoch_digits),
         numeric("Time, tokens per second"): lambda row: number(row.tokens_second),
         numeric("Time, compilation, s"): lambda row: number(row.seconds_compilation, 2),
     }
@@ -479,7 +438,7 @@ def _columns(timed: Timed) -> Mapping[Column, Show]:
 
 
 @register_section("run")
-class HowRun(Section):
+class MethodsAndSettings(Section):
     """Costs of the runs, and the methods and settings of the suites."""
 
     heading = "Methods and settings"
@@ -489,47 +448,46 @@ class HowRun(Section):
         results, costs = data.results, data.run_costs
         if results is None:
             return []
-        timed, known = results.suite.timed, not costs.empty
+        timed, suites = results.suite.timed, [part.suite for part in results.parts or [results]]
+        table = None
+        if not costs.empty:
+            table = table_by_task("Table: costs of the runs", costs, _columns(timed))
         return blocks(
             "methods.jinja",
             suite=results.suite,
-            costs=table_by_task("Table: costs of the runs", costs, _columns(timed))
-            if known
-            else None,
+            costs=table,
             timed=timed,
-            suites=[
-                (own.suite.name, Code(own.suite.to_toml())) for own in results.parts or [results]
-            ],
+            suites=[(suite.name, Code(suite.to_toml())) for suite in suites],
         )
 
 
 @register_section("made")
-class Made(Section):
+class WarningsAndProvenance(Section):
     """Warnings, environment and data."""
 
     heading = "Warnings and provenance"
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return warnings, failures, environment and the data of each task."""
-        rows = [] if data.results is None else [*rows_of(tasks_data(data.results))]
         return blocks(
             "made.jinja",
             data=data,
-            facts=Facts(data.made) if data.made else None,
-            table=_data(rows) if rows else None,
+            facts=Facts(data.provenance) if data.provenance else None,
+            table=None if data.results is None else _data_table(data.results),
             files=[*data.tables],
         )
 
 
-def _data(own: Sequence[Any]) -> Table:
-    columns = [
-        Column("Task", "head"),
-        Column("Source"),
-        Column("Rows"),
-        Column("Digest"),
-    ]
+def _data_table(results: Results) -> Table | None:
+    """Return the table of the data of each task: source, sizes and digests; None without runs."""
     rows = []
-    for row in own:
-        digests = " ".join(digest[:_DIGEST] for digest in row.digests)
-        rows.append(Row([row.task, row.source, row.rows, digests]))
-    return Table("Table: data", columns, rows)
+    for task in results.suite.tasks:
+        sets = [run["manifest"]["data"] for run in results.runs if run["task"] == task]
+        members = ", ".join(member.name for member in results.suite.find_task(task).members)
+        if sets:
+            source = " or ".join(_distinct(data["source"] for data in sets))
+            digests = " ".join(x[:_DIGEST] for x in _distinct(data["digest"] for data in sets))
+            name = f"{task} ({members})" if members else task
+            rows.append(Row([name, source, _rows(sets[0]["rows"]), digests]))
+    columns = [Column("Task", "head"), Column("Source"), Column("Rows"), Column("Digest")]
+    return Table("Table: data", columns, rows) if rows else None

@@ -25,12 +25,12 @@ from relation_tf.report.blocks import (
     rows_of,
 )
 from relation_tf.report.drawing import Panel, Picture, Style, draw_names, label_width
-from relation_tf.report.lost_runs import collapsed_note, lost_in_words
+from relation_tf.report.lost_runs import collapsed_note, failed_by_task
 from relation_tf.report.scores import KEY, SCORE, Scores
 from relation_tf.report.text import render
 from relation_tf.stats import PairwiseResult, mean_interval
 from relation_tf.tasks.metrics import find_metric
-from relation_tf.words import number
+from relation_tf.words import failed_in_words, number
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
@@ -53,15 +53,16 @@ def all_metrics(scores: Scores, results: Results | None) -> pd.DataFrame:
     Returns:
         Columns `task`, `method`, `seed`, `metric` and `value`.
     """
-    own = scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
-    own = own[[*KEY, "metric", "value"]]
+    rows = scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
+    rows = rows[[*KEY, "metric", "value"]]
     if results is None:
-        return own
+        return rows
     metrics = results.metrics
     known = pd.MultiIndex.from_frame(metrics[KEY])
-    others = own[~pd.MultiIndex.from_frame(own[KEY]).isin(known)]  # averages, scores of tables
+    others = rows[~pd.MultiIndex.from_frame(rows[KEY]).isin(known)]  # averages, scores of tables
     named = metrics.groupby("task", observed=True)["metric"].unique()
-    only = {t: name for t in named.index if [name := scores.only_metric(t)] == [*named[t]]}
+    only = {task: scores.only_metric(task) for task in named.index}
+    only = {task: metric for task, metric in only.items() if [metric] == [*named[task]]}
     others = others.assign(metric=[only.get(task, SCORE) for task in others["task"]])
     tables = [table for table in (metrics, others) if len(table)]
     return pd.concat(tables, ignore_index=True) if tables else metrics
@@ -77,10 +78,10 @@ def with_splits(table: pd.DataFrame, scores: Scores, results: Results | None) ->
     """
     if not scores.splits:
         return table
-    own = table.assign(split=table["task"].map(scores.splits).fillna(""))
+    table = table.assign(split=table["task"].map(scores.splits).fillna(""))
     if results is None or results.test_metrics.empty:
-        return own
-    return pd.concat([own, results.test_metrics.assign(split="test")], ignore_index=True)
+        return table
+    return pd.concat([table, results.test_metrics.assign(split="test")], ignore_index=True)
 
 
 def letters_of(results: Sequence[PairwiseResult]) -> dict[str, str]:
@@ -97,9 +98,10 @@ def letters_of(results: Sequence[PairwiseResult]) -> dict[str, str]:
     if not any(result.significant.to_numpy().any() for result in tests):
         return {}
     try:
-        return {str(name): own for result in tests for name, own in result.letters().items()}
+        letters = [item for result in tests for item in result.letters().items()]
     except ValueError:
         return {}
+    return {str(name): text for name, text in letters}
 
 
 def summarize(
@@ -115,9 +117,9 @@ def summarize(
     Returns:
         Columns `task`, `method`, `metric`, `n`, `mean`, `sd`, `letters`.
     """
-    own = scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
+    rows = scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
     others = metrics[metrics["metric"] != SCORE]
-    long = pd.concat([others, own]) if len(others) else own
+    long = pd.concat([others, rows]) if len(others) else rows
     groups = long.groupby(["task", "method", "metric"], sort=False, observed=True)["value"]
     table = groups.agg(n="size", mean="mean", sd="std").reset_index()
     names = zip(table["task"], table["method"], strict=True)
@@ -139,24 +141,26 @@ def mean_cells(data: ReportData) -> dict[tuple[str, str], Cell]:
     by_cell: dict[tuple[str, str], list[Any]] = {}
     for row in rows_of(summary):
         by_cell.setdefault((row.method, row.task), []).append(row)
-    failed = lost_in_words(data.failed)
-    cells = {
-        cell: Cell("–", notes=[f"0 of {max(scores.seeds, number)} runs, {said}"])
-        for cell, (number, said) in failed.items()
-    }
+    failed, cells = failed_by_task(data.failed), {}
+    for (task, method), runs in failed.items():
+        reason = failed_in_words(len(runs), sum(runs.values()))
+        note = f"0 of {max(scores.seeds, len(runs))} runs, {reason}"
+        cells[method, task] = Cell("–", notes=[note])
     for (method, task), rows in by_cell.items():
-        own = next(row for row in rows if row.metric == SCORE)
+        score = next(row for row in rows if row.metric == SCORE)
         best = lowest if task in scores.lower_is_better else highest
-        mean, sd = _shown(scores, task, [row for row in rows if row is not own] or rows)
+        mean, sd = _shown(scores, task, [row for row in rows if row is not score] or rows)
         lost = collapsed_note(collapsed.get((method, task), 0))
-        number, said = failed.get((method, task), (0, ""))
-        fewer = [f"n = {own.n}"] if own.n != scores.seeds else []
-        fewer = [f"{own.n} of {max(scores.seeds, own.n + number)} runs, {said}"] if said else fewer
+        fewer = [f"n = {score.n}"] if score.n != scores.seeds else []
+        runs = failed.get((task, method), {})
+        if runs:
+            reason = failed_in_words(len(runs), sum(runs.values()))
+            fewer = [f"{score.n} of {max(scores.seeds, score.n + len(runs))} runs, {reason}"]
         cells[method, task] = Cell(
             mean,
-            bold=lowest[task] < highest[task] and math.isclose(own.mean, best[task]),
-            letters=str(own.letters),
-            deviation=sd if own.n > 1 else "",
+            bold=lowest[task] < highest[task] and math.isclose(score.mean, best[task]),
+            letters=str(score.letters),
+            deviation=sd if score.n > 1 else "",
             notes=[*fewer, *lost],
         )
     return cells
@@ -241,47 +245,47 @@ class ScoreDots(Section):
         return blocks("seeds.jinja", data=data, scores=data.scores, picture=picture, cut=cut)
 
 
-def score_dots(scores: Scores, look: Mapping[str, Style], collapsed: pd.DataFrame) -> Picture:
+def score_dots(scores: Scores, styles: Mapping[str, Style], collapsed: pd.DataFrame) -> Picture:
     """Return a figure of the scores of all seeds with mean and interval.
 
     Args:
         scores: The scores; intervals of fractions end at −1 and 1.
-        look: Style of each method.
+        styles: Style of each method.
         collapsed: Runs that learned nothing, columns `task`, `method` and `seed`: open marks,
             without an interval of their mean, also in averages over tasks.
     """
     lost: dict[tuple[str, str], set[int]] = {}
-    for own, method, seed in collapsed[KEY].to_numpy().tolist():
-        for task in (own, *(() if own in scores.diagnostics else scores.averages)):
+    for scored, method, seed in collapsed[KEY].to_numpy().tolist():
+        for task in (scored, *(() if scored in scores.diagnostics else scores.averages)):
             lost.setdefault((task, method), set()).add(seed)
     panels = []
-    drawn = dict(iter(scores.table[scores.table["method"].isin(look)].groupby("task", sort=False)))
-    for task in (task for task in scores.tasks if task in drawn):
-        table = drawn[task]
-        name, factor = str(task), scores.factor(str(task))
+    drawn = scores.table[scores.table["method"].isin(styles)]
+    by_cell = dict(iter(drawn.groupby(["task", "method"], sort=False, observed=True)))
+    for name in (task for task in scores.tasks if task in {*drawn["task"]}):
+        factor = scores.factor(name)
         shown = {
-            method: (factor * own["score"].to_numpy(dtype=float),
-                     own["seed"].isin(lost.get((name, method), ())).to_numpy())
-            for method in look
-            if len(own := table[table["method"] == method])
+            method: (factor * by_cell[name, method]["score"].to_numpy(dtype=float),
+                     by_cell[name, method]["seed"].isin(lost.get((name, method), ())).to_numpy())
+            for method in styles
+            if (name, method) in by_cell
         }  # fmt: skip
         means = ", ".join(
-            f"{method} {own.mean():.{scores.digits(name)}f} ({len(own)}"
+            f"{method} {points.mean():.{scores.digits(name)}f} ({len(points)}"
             f"{f', {out.sum()} collapsed' if out.any() else ''})"
-            for method, (own, out) in shown.items()
+            for method, (points, out) in shown.items()
         )
         unit = " in points" if factor == 100 else ""
         better = ", lower is better" if name in scores.lower_is_better else ""
         alt = f"{name}{better}, scores of all seeds{unit}; means (and seeds): {means}."
         limits = (-100.0, 100.0) if factor == 100 else (-np.inf, np.inf)
-        draw = partial(_draw_scores, shown, look, limits)
+        draw = partial(_draw_scores, shown, styles, limits)
         panels.append(Panel(scores.with_arrow(name), alt, draw))
-    names = label_width(look)
+    names = label_width(styles)
     return Picture(
         "scores",
         "Scores of all seeds with mean and 95 % t interval, by task and method.",
         panels,
-        size=(2.4 + names, 0.6 + _ROW * len(look)),
+        size=(2.4 + names, 0.6 + _ROW * len(styles)),
         left=names,
         bottom=0.3,
     )
@@ -289,24 +293,24 @@ def score_dots(scores: Scores, look: Mapping[str, Style], collapsed: pd.DataFram
 
 def _draw_scores(
     samples: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    look: Mapping[str, Style],
+    styles: Mapping[str, Style],
     limits: tuple[float, float],
     ax: Axes,
 ) -> None:
-    for y, (name, style) in enumerate(look.items()):
+    for y, (name, style) in enumerate(styles.items()):
         points, lost = samples.get(name, (np.array([]), np.array([], dtype=bool)))
         # Seeds in order from top to bottom, so that equal scores do not cover each other.
         heights = y + np.linspace(0.05, 0.4, len(points))
-        for chosen, look_of in ((~lost, {}), (lost, _OPEN)):
+        for chosen, marks in ((~lost, {}), (lost, _OPEN)):
             if chosen.any():
-                ax.plot(points[chosen], heights[chosen], **style.mark, **look_of, markersize=4,
+                ax.plot(points[chosen], heights[chosen], **style.mark, **marks, markersize=4,
                         alpha=0.75)  # fmt: skip
         if len(points) and np.isfinite(points).all():
             ax.plot([points.mean()] * 2, [y - 0.4, y - 0.1], color=style.color, linewidth=2)
             if len(points) > 1 and not lost.any():
                 interval = np.clip(mean_interval(points), *limits)
                 ax.plot(interval, [y - 0.25] * 2, color=style.color, linewidth=1.2)
-    draw_names(ax, dict(enumerate(look)))
-    ax.set_ylim(len(look) - 0.4, -0.6)
+    draw_names(ax, dict(enumerate(styles)))
+    ax.set_ylim(len(styles) - 0.4, -0.6)
     ax.grid(axis="x")
     ax.xaxis.set_major_locator(MaxNLocator(5))

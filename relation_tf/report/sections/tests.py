@@ -55,9 +55,8 @@ from relation_tf.stats.comparisons import NOT_SIGNIFICANT, name_pairs, table_of_
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
-from relation_tf.stats.samples import control_first, rank_samples
-from relation_tf.stats.spread import unequal_spread
-from relation_tf.steps import advance
+from relation_tf.stats.samples import control_first, rank_samples, unequal_spread
+from relation_tf.terminal import advance
 from relation_tf.words import at_least, format_level, pvalue_only, signed
 
 if TYPE_CHECKING:
@@ -106,23 +105,23 @@ def _test(scores: Scores, task: str) -> PairwiseResult | None:
         "higher_is_better": task not in scores.lower_is_better,
     }
     options |= {} if control is None else {"control": control}
-    found = procedure.function(samples, **options)
-    _check_level("test", found, scores)
-    if isinstance(found, PairwiseResult):
-        return found
-    return _adapt(found, samples, procedure, **options)
+    result = procedure.function(samples, **options)
+    _check_level("test", result, scores)
+    if isinstance(result, PairwiseResult):
+        return result
+    return _adapt(result, samples, procedure, **options)
 
 
-def _check_level(option: str, found: Any, scores: Scores) -> None:
+def _check_level(option: str, result: Any, scores: Scores) -> None:
     """Check that a test has used the level of the report, if its result names one."""
-    level = getattr(found, "alpha", scores.alpha)
+    level = getattr(result, "alpha", scores.alpha)
     if level != scores.alpha:
         fault = f"must return a result at the level alpha = {scores.alpha:g}. Received: alpha = "
         raise OptionError(option, f"{fault}{level:g}")
 
 
 def _adapt(
-    found: Any,
+    result: Any,
     samples: dict[Any, list[float]],
     procedure: Procedure,
     *,
@@ -136,10 +135,10 @@ def _adapt(
     """
     ranked = rank_samples(control_first(samples, control), higher_is_better=higher_is_better)
     count, fewest = len(samples), int(ranked.sizes.min())
-    pvalue = _values_of_pairs(found.pvalue, count)
+    pvalue = _values_of_pairs(result.pvalue, count)
     bound = procedure.attainable_pvalue
     unknown = np.full(pvalue.size, np.nan)
-    statistic = np.abs(_values_of_pairs(getattr(found, "statistic", unknown), count))
+    statistic = np.abs(_values_of_pairs(getattr(result, "statistic", unknown), count))
     unsigned = pairwise_result(
         procedure,
         ranked,
@@ -186,10 +185,10 @@ def all_pvalues(
     columns: dict[str, list[Any]] = {name: [] for name in ("task", *_PAIR_COLUMNS)}
     for number, (task, test) in enumerate(tests.items()):
         advance("intervals of tasks", number, len(tests))
-        own = _columns_of(test, factor(task))
-        columns["task"] += [task] * len(own["a"])
+        values = _columns_of(test, factor(task))
+        columns["task"] += [task] * len(values["a"])
         for name in _PAIR_COLUMNS:
-            columns[name] += [*own[name]]
+            columns[name] += [*values[name]]
     table = pd.DataFrame(columns)
     return table.assign(better=pd.Series(columns["better"], dtype=object))
 
@@ -199,8 +198,8 @@ def _columns_of(test: PairwiseResult, factor: float) -> dict[str, Sequence[Any]]
     unknown = np.full(len(effects), np.nan)
     shifts = dict.fromkeys(("difference", "low", "high"), unknown)
     if test.estimand is not None:
-        own = test.confidence_interval()
-        shifts = {name: factor * own[name].to_numpy(dtype=float) for name in shifts}
+        intervals = test.confidence_interval()
+        shifts = {name: factor * intervals[name].to_numpy(dtype=float) for name in shifts}
     towards_b = test.directions() * (1 if test.higher_is_better else -1)
     rows = zip(pairs["a"], pairs["b"], towards_b, strict=True)
     return {
@@ -277,59 +276,57 @@ def over_tasks(scores: Scores) -> OverTasks | None:
         return None
     samples: dict[Any, Any] = {
         task: {
-            name: np.multiply(-1 if scores.lower_is_better_on(task) else 1, own[name])
+            name: np.multiply(-1 if scores.lower_is_better_on(task) else 1, by_method[name])
             for name in methods
         }
-        for task, own in common.items()
+        for task, by_method in common.items()
     }
     options: dict[str, Any] = {"alpha": scores.alpha}
     options |= {"control": scores.control} if procedure.needs_control else {}
     if "higher_is_better" in inspect.signature(procedure.function).parameters:
         options["higher_is_better"] = True  # the samples are turned
-    found = procedure.function(samples, **options)
-    _check_level("test_over_tasks", found, scores)
-    if hasattr(found, "pairs"):
-        pairs = found.pairs()
+    result = procedure.function(samples, **options)
+    _check_level("test_over_tasks", result, scores)
+    if hasattr(result, "pairs"):
+        pairs = result.pairs()
     else:
-        pairs = _adapted_pairs(found, samples, scores.alpha, options.get("control"))
+        pairs = _adapted_pairs(result, samples, scores.alpha, options.get("control"))
     if "statistic" not in pairs:
         pairs["statistic"] = pairs["rank_a"] - pairs["rank_b"]
-    if hasattr(found, "effect_sizes") and not isinstance(found, SignedRankResult):
-        intervals = found.effect_sizes()
+    if hasattr(result, "effect_sizes") and not isinstance(result, SignedRankResult):
+        intervals = result.effect_sizes()
         pairs["effect_low"], pairs["effect_high"] = intervals["low"], intervals["high"]
-    notes = [*getattr(found, "notes", ())]
-    told = scores.alike or any("depend on the units" in note for note in notes)
-    if isinstance(found, SignedRankResult) and not told:
+    notes = [*getattr(result, "notes", ())]
+    known = scores.comparable or any("depend on the units" in note for note in notes)
+    if isinstance(result, SignedRankResult) and not known:
         notes.append(
             "The tasks have different units or directions, so the ranks of differences depend on "
             "the units"
         )
     left_out = [task for task in scores.by_network if task not in common]
     pairs = pairs.reindex(columns=_OVER_TASKS)
-    return OverTasks(procedure, found, pairs, [*common], left_out, notes)
+    return OverTasks(procedure, result, pairs, [*common], left_out, notes)
 
 
 def _adapted_pairs(
-    found: Any, samples: dict[Any, dict[str, Any]], alpha: float, control: str | None
+    result: Any, samples: dict[Any, dict[str, Any]], alpha: float, control: str | None
 ) -> pd.DataFrame:
     """Return the pairs of another library's result with `pvalue` and, if present, `statistic`.
 
     The better method of a significant pair is the one with the higher average rank of its means; it
     gives the statistic its sign.
     """
-    means = pd.DataFrame(
-        {task: {name: np.mean(x) for name, x in own.items()} for task, own in samples.items()}
-    )
+    means = pd.DataFrame(samples).map(np.mean)
     ranks = means.rank().mean(axis=1)
     names = [*control_first(dict.fromkeys(ranks.index), control)]
     pairs = name_pairs(names, control is not None)
     unknown = np.full(len(pairs), np.nan)
-    pairs["pvalue"] = _values_of_pairs(found.pvalue, len(names))
+    pairs["pvalue"] = _values_of_pairs(result.pvalue, len(names))
     pairs["significant"] = pairs["pvalue"] < alpha
-    apart = pairs["b"].map(ranks) - pairs["a"].map(ranks)
-    statistic = _values_of_pairs(getattr(found, "statistic", unknown), len(names))
-    pairs["statistic"] = np.sign(apart) * np.abs(statistic)
-    higher = np.where(apart > 0, pairs["b"], pairs["a"])
+    difference = pairs["b"].map(ranks) - pairs["a"].map(ranks)
+    statistic = _values_of_pairs(getattr(result, "statistic", unknown), len(names))
+    pairs["statistic"] = np.sign(difference) * np.abs(statistic)
+    higher = np.where(difference > 0, pairs["b"], pairs["a"])
     pairs["better"] = pd.Series(higher, dtype=object).where(pairs["significant"], None)
     return pairs
 
@@ -351,20 +348,20 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(
-    scores: Scores, several: OverTasks | None, tests: Mapping[str, PairwiseResult]
+    scores: Scores, over_tasks: OverTasks | None, tests: Mapping[str, PairwiseResult]
 ) -> Outcome | None:
     """Return the pairs over all tasks or on the only one; None if there are tests by task only.
 
     Args:
         scores: The scores of a family.
-        several: Test over tasks, if there is one.
+        over_tasks: Test over tasks, if there is one.
         tests: The test of each task.
     """
     level = format_level(scores.alpha)
-    if several is not None:
-        few = lacking(several.result, f"{several.procedure.unit}s", scores)
-        how = f"{several.procedure.title}, {level}"
-        return Outcome(several.pairs, how, few, several.procedure)
+    if over_tasks is not None:
+        few = lacking(over_tasks.result, f"{over_tasks.procedure.unit}s", scores)
+        how = f"{over_tasks.procedure.title}, {level}"
+        return Outcome(over_tasks.pairs, how, few, over_tasks.procedure)
     test = tests.get(scores.main_tasks[0]) if len(scores.main_tasks) == 1 else None
     if test is None:
         return None
@@ -387,16 +384,16 @@ def cautions(part: Comparison) -> Iterator[Statement]:
         return
     yield from _too_few_seeds(part)
     # The method with better ranks has the worse mean.
-    found: dict[tuple[str, str], list[str]] = {}
+    pairs: dict[tuple[str, str], list[str]] = {}
     for row in rows_of(pvalues[pvalues["significant"] & (pvalues["ahead"] != "")]):
         samples = scores.samples(row.task)
         other = row.b if row.ahead == row.a else row.a
         ahead, behind = (fmean(samples.get(name, [math.nan])) for name in (row.ahead, other))
         if (ahead > behind) if row.task in scores.lower_is_better else (ahead < behind):
-            found.setdefault((row.ahead, other), []).append(row.task)
-    if found:
+            pairs.setdefault((row.ahead, other), []).append(row.task)
+    if pairs:
         yield state(
-            "better_ranks_worse_mean", pairs=[(*pair, tasks) for pair, tasks in found.items()]
+            "better_ranks_worse_mean", pairs=[(*pair, tasks) for pair, tasks in pairs.items()]
         )
 
 
@@ -408,7 +405,7 @@ def _too_few_seeds(part: Comparison) -> Iterator[Statement]:
     if part.pvalues["significant"].any() or least < scores.alpha:
         return
     methods, bound = max(len(test.samples) for test in tests), scores.procedure.attainable_pvalue
-    sizes = {len(own) for test in tests for own in test.samples.values()}
+    sizes = {len(values) for test in tests for values in test.samples.values()}
     yield state(
         "too_few_seeds",
         tasks=[*part.tests],
@@ -431,17 +428,15 @@ def spread_warnings(
         tests: The test of each task, from `compare_methods`.
         control: The control, see `Scores.controls`.
     """
-    found = {
-        task: str(spread)
-        for task, test in tests.items()
-        if test.procedure.equal_spread and (spread := unequal_spread(test.samples))
-    }
-    if found:
+    equal = {task: test.samples for task, test in tests.items() if test.procedure.equal_spread}
+    ratios = {task: unequal_spread(samples) for task, samples in equal.items()}
+    spreads = {task: str(ratio) for task, ratio in ratios.items() if ratio is not None}
+    if spreads:
         procedure = next(iter(tests.values())).procedure
         yield state(
             "unequal_spread",
-            tasks=dict([*found.items()][:_MOST_NAMED]),
-            more=max(0, len(found) - _MOST_NAMED),
+            tasks=dict([*spreads.items()][:_MOST_NAMED]),
+            more=max(0, len(spreads) - _MOST_NAMED),
             test=procedure.title,
             companion="welch-control" if procedure.against_control else "welch",
             control="" if control is None else shlex.quote(control),
@@ -476,8 +471,8 @@ class Differences(Section):
             heading=scores.with_arrow,
         )
         by_task = {
-            str(task): own.rename(columns={"difference_low": "low", "difference_high": "high"})
-            for task, own in [*part.pvalues.groupby("task", sort=False)][:MOST_PANELS]
+            str(task): rows.rename(columns={"difference_low": "low", "difference_high": "high"})
+            for task, rows in [*part.pvalues.groupby("task", sort=False)][:MOST_PANELS]
         }
         picture = differences(
             by_task, part.report.styles, unit=scores.unit,
@@ -539,10 +534,10 @@ def pair_table(
             notes=_difference_note(row, digits(row.task)),
         )
     if len(pairs) > MOST_ROWS:
-        own = pvalues.assign(size=-pvalues["statistic"].abs()).groupby(["a", "b"], sort=False)
-        first = own[["pvalue", "size"]].min().sort_values(["pvalue", "size"], kind="stable")
+        groups = pvalues.assign(size=-pvalues["statistic"].abs()).groupby(["a", "b"], sort=False)
+        first = groups[["pvalue", "size"]].min().sort_values(["pvalue", "size"], kind="stable")
         pairs = {pair: pairs[pair] for pair in first.index}
-    rows = [Row([*names, *map(own.get, tasks)]) for names, own in pairs.items()]
+    rows = [Row([*names, *map(cells.get, tasks)]) for names, cells in pairs.items()]
     return Table(label, columns, rows, "pairs", paper)
 
 
@@ -561,7 +556,7 @@ _ROW = 0.27  # height in inches
 
 def differences(
     pairs: Mapping[str, pd.DataFrame],
-    look: Mapping[str, Style],
+    styles: Mapping[str, Style],
     *,
     name: str = "differences",
     unit: str = "",
@@ -579,7 +574,7 @@ def differences(
     Args:
         pairs: Task -> a table with one row per pair and columns `a`, `b`, `difference` (positive
             where b is ahead), `low` and `high`; NaN for a pair without an interval.
-        look: Style of each method.
+        styles: Style of each method.
         name: Name of the picture's file.
         unit: Unit of the differences.
         ends: Words at the negative and at the positive end of the axis.
@@ -593,35 +588,32 @@ def differences(
     Example:
         >>> from relation_tf.report.drawing import styles
         >>> row = {"a": "mlp", "b": "relation", "difference": 2.5, "low": 0.4, "high": 4.6}
-        >>> look = styles(["mlp", "relation"])
-        >>> picture = differences({"CoLA": pd.DataFrame([row])}, look, unit="points")
+        >>> pair = styles(["mlp", "relation"])
+        >>> picture = differences({"CoLA": pd.DataFrame([row])}, pair, unit="points")
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
         CoLA, difference of each pair in points, second minus first: mlp and relation +2.5 (+0.4
         to +4.6).
     """
-    there = {
-        task: table[np.isfinite(table["difference"].astype(float))] for task, table in pairs.items()
-    }
-    there = {
-        task: table
-        for task, table in there.items()
-        if len(table) and not np.isinf(table[["low", "high"]].to_numpy(dtype=float)).all()
-    }
-    if not there:
+    finite = {}
+    for task, table in pairs.items():
+        table = table[np.isfinite(table["difference"].astype(float))]
+        if len(table) and not np.isinf(table[["low", "high"]].to_numpy(dtype=float)).all():
+            finite[task] = table
+    if not finite:
         return None
-    drawn = {task: _most_different(table) for task, table in there.items()}
-    more = {task: len(table) - len(drawn[task]) for task, table in there.items()}
+    drawn = {task: _most_different(table) for task, table in finite.items()}
+    more = {task: len(table) - len(drawn[task]) for task, table in finite.items()}
     rows = max(1, *(len(table) + table["a"].nunique() for table in drawn.values()))
     bottom = 0.66 if any(more.values()) else 0.5  # with a line for the pairs left out
     panels = []
     for task, table in drawn.items():
         others = f"{more[task]:,} other pairs" if more[task] else ""
-        draw = partial(_draw_pairs, table, others, rows, look, ends, margins.get(task, 0))
+        draw = partial(_draw_pairs, table, others, rows, styles, ends, margins.get(task, 0))
         where = f" in {unit}" if unit else ""
-        words = _in_words(there[task], digits.get(task, 1))
+        words = _listed_differences(finite[task], digits.get(task, 1))
         alt = f"{task}, difference of each pair{where}, {positive}: {words}."
         panels.append(Panel(task, alt, draw))
-    names = label_width(look)
+    names = label_width(styles)
     return Picture(
         name,
         "Differences between methods with intervals, by task.",
@@ -638,7 +630,7 @@ def _most_different(table: pd.DataFrame) -> pd.DataFrame:
     return table[table.index.isin(largest.index[:_MOST_DRAWN])]
 
 
-def _in_words(table: pd.DataFrame, digits: int) -> str:
+def _listed_differences(table: pd.DataFrame, digits: int) -> str:
     named = _most_different(table)
     words = [
         f"{row.a} and {row.b} {signed(row.difference, digits)}"
@@ -653,12 +645,12 @@ def _draw_pairs(
     table: pd.DataFrame,
     others: str,
     rows: int,
-    look: Mapping[str, Style],
+    styles: Mapping[str, Style],
     ends: tuple[str, str],
     margin: float,
     ax: Axes,
 ) -> None:
-    order = {name: place for place, name in enumerate(look)}
+    order = {name: place for place, name in enumerate(styles)}
     table = table.sort_values(["a", "b"], key=lambda names: names.map(order), kind="stable")
     # Each first method has a row above its pairs.
     first = ~table["a"].duplicated()
@@ -672,11 +664,11 @@ def _draw_pairs(
     ax.axvline(0, color=INK, linewidth=0.8)
     if margin:
         ax.axvline(-margin, color=INK, linewidth=0.8, linestyle="--")
-    for name, own in table.groupby("b", sort=False):
-        style = look[str(name)]
-        limits = own["low"].clip(left), own["high"].clip(upper=right)
-        draw_strokes(ax, *limits, own["y"], color=style.color, linewidth=1.4)
-        ax.plot(own["difference"], own["y"], **style.mark, markersize=5.5, clip_on=False)
+    for name, pairs in table.groupby("b", sort=False):
+        style = styles[str(name)]
+        limits = pairs["low"].clip(left), pairs["high"].clip(upper=right)
+        draw_strokes(ax, *limits, pairs["y"], color=style.color, linewidth=1.4)
+        ax.plot(pairs["difference"], pairs["y"], **style.mark, markersize=5.5, clip_on=False)
     draw_names(ax, dict(zip(y.tolist(), table["b"], strict=True)) | heads, bold=heads)
     ax.set(xlim=(left, right), ylim=(rows - 0.4, -0.6))
     ax.xaxis.set_major_locator(MaxNLocator(5))
@@ -703,32 +695,27 @@ class OverTasksSection(Section):
 
     def blocks(self, part: Comparison) -> Sequence[Block]:
         """Return the test with its pairs or average ranks."""
-        several, scores = part.over_tasks, part.scores
+        test, scores = part.over_tasks, part.scores
         methods, common = len(next(iter(scores.common.values()), ())), len(scores.common)
         least = scores.procedure_over_tasks.least_methods
         too_few = not scores.timed and common > 1 and 2 <= methods < least
-        if several is None and not too_few:
+        if test is None and not too_few:
             return []
-        return blocks(
-            "over-tasks.jinja",
-            part=part,
-            scores=scores,
-            several=several,
-            too_few=too_few,
-            **({} if several is None else _values(several, part)),
-        )
+        values = {} if test is None else _values(test, part)
+        values |= {"part": part, "scores": scores, "over_tasks": test, "too_few": too_few}
+        return blocks("over-tasks.jinja", **values)
 
 
-def _values(several: OverTasks, part: Comparison) -> dict[str, Any]:
+def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
     """Return what the text states about a test."""
-    result, scores = several.result, part.scores
+    result, scores = test.result, part.scores
     best = getattr(result, "attainable_pvalue", 0.0)  # plugins may not know it
-    own: dict[str, Any] = {
+    values: dict[str, Any] = {
         "result": result,
         "counted": {
             network: (tasks, scores.counted(network))
             for network, tasks in scores.shared.items()
-            if network in several.tasks
+            if network in test.tasks
         },
         "table": None,
         "stratified": isinstance(result, StratifiedResult),
@@ -738,38 +725,37 @@ def _values(several: OverTasks, part: Comparison) -> dict[str, Any]:
     }
     if isinstance(result, StratifiedResult):
         null = result.null
-        random = null is not None and null.method == "monte-carlo"
-        own["drawn"] = null.permutations if null is not None and random else None
+        is_random = null is not None and null.method == "monte-carlo"
+        values["drawn"] = null.permutations if null is not None and is_random else None
     if isinstance(result, FriedmanNemenyiResult):
-        title = f"{len(several.tasks)} tasks"
-        return own | {
-            "picture": critical_difference(
-                {str(name): float(rank) for name, rank in result.average_ranks.items()},
-                [[*map(str, clique)] for clique in result.cliques()],
-                result.critical_difference,
-                title,
-                part.report.styles,
-            ),
-            "few_tasks": len(result.ranks) < FEW_TASKS,
-            "better": winners(result.pairs()),
-        }
+        values["few_tasks"] = len(result.ranks) < FEW_TASKS
+        values["better"] = winners(result.pairs())
+        values["picture"] = critical_difference(
+            {str(name): float(rank) for name, rank in result.average_ranks.items()},
+            [[*map(str, clique)] for clique in result.cliques()],
+            result.critical_difference,
+            f"{len(test.tasks)} tasks",
+            part.report.styles,
+        )
+        return values
     if part.pairs_listed:
-        own["table"] = _table_over_tasks(several, part)
-    return own
+        values["table"] = _table_over_tasks(test, part)
+    return values
 
 
-def _table_over_tasks(several: OverTasks, part: Comparison) -> Table:
+def _table_over_tasks(test: OverTasks, part: Comparison) -> Table:
     rows = []
-    for pair in rows_of(several.pairs):
+    for pair in rows_of(test.pairs):
         verdict = f"{pair.better} better" if pair.better else NOT_SIGNIFICANT
         p = Cell(pvalue_only(pair.pvalue, part.scores.alpha), significant=pair.significant)
-        effect = _with_interval(pair.effect_size, pair.effect_low, pair.effect_high)
-        found = Cell(verdict, significant=pair.significant)
-        cells = [pair.a, pair.b, signed(pair.statistic), p, effect, found]
-        rows.append(Row(cells))
-    numbers = [Column(name, "number") for name in (several.procedure.symbol, "p", "Effect")]
+        limits = f"{signed(pair.effect_low, 2)} to {signed(pair.effect_high, 2)}"
+        notes = [] if math.isnan(pair.effect_low) else [limits]
+        effect = Cell(signed(pair.effect_size, 2), notes=notes)
+        outcome = Cell(verdict, significant=pair.significant)
+        rows.append(Row([pair.a, pair.b, signed(pair.statistic), p, effect, outcome]))
+    numbers = [Column(name, "number") for name in (test.procedure.symbol, "p", "Effect")]
     columns = [Column("First", "method"), Column("Second", "method"), *numbers, Column("Verdict")]
-    paper = Paper("over-tasks", render("over-tasks-caption.jinja", several=several, part=part))
+    paper = Paper("over-tasks", render("over-tasks-caption.jinja", over_tasks=test, part=part))
     return Table("Pairs of methods over all tasks", columns, rows, paper=paper)
 
 
@@ -781,7 +767,7 @@ def critical_difference(
     cliques: Sequence[Sequence[str]],
     critical_difference: float,
     title: str,
-    look: Mapping[str, Style],
+    styles: Mapping[str, Style],
 ) -> Picture | None:
     """Return a rank diagram: bars on the right join methods that do not differ significantly.
 
@@ -790,7 +776,7 @@ def critical_difference(
         cliques: Groups of methods that do not differ significantly.
         critical_difference: Smallest significant difference between average ranks.
         title: Title.
-        look: Style of each method.
+        styles: Style of each method.
 
     Returns:
         The picture, or None for fewer than two methods.
@@ -811,16 +797,16 @@ def critical_difference(
     if len(ranks) < 2:
         return None
     ordered = sorted(ranks, key=lambda name: ranks[name])
-    joined = [[name for name in ordered if name in own] for own in cliques if len(own) > 1]
+    joined = [[name for name in ordered if name in clique] for clique in cliques if len(clique) > 1]
     values = ", ".join(f"{name} {ranks[name]:.2f}" for name in ordered)
     alt = (
         f"{title}, average ranks, the best first: {values}; "
         f"critical difference {critical_difference:.2f}; "
         f"no significant difference: {'; '.join(map(' and '.join, joined)) or 'none'}."
     )
-    bars = _bars((ordered.index(own[0]), ordered.index(own[-1])) for own in joined)
-    names, room = label_width(look), _BAR * (len(bars) + 1)
-    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, look)
+    bars = _bars((ordered.index(clique[0]), ordered.index(clique[-1])) for clique in joined)
+    names, room = label_width(styles), _BAR * (len(bars) + 1)
+    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, styles)
     return Picture(
         "ranks",
         "Average ranks; bars join methods that do not differ significantly.",
@@ -836,10 +822,11 @@ def _bars(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
     """Return bars from first to last row, on the fewest lines without overlap."""
     lines: list[list[tuple[int, int]]] = []
     for low, high in sorted(spans):
-        free = next((line for line in lines if line[-1][1] < low), None)
-        if free is None:
-            lines.append(free := [])
-        free.append((low, high))
+        free = [line for line in lines if line[-1][1] < low]
+        if free:
+            free[0].append((low, high))
+        else:
+            lines.append([(low, high)])
     return lines
 
 
@@ -848,7 +835,7 @@ def _draw_ranks(
     ordered: Sequence[str],
     bars: Sequence[Sequence[tuple[int, int]]],
     critical_difference: float,
-    look: Mapping[str, Style],
+    styles: Mapping[str, Style],
     ax: Axes,
 ) -> None:
     last = len(ranks)
@@ -860,7 +847,7 @@ def _draw_ranks(
             linewidth=1.5)  # fmt: skip
     ax.text(1, -1.2, f"critical difference {critical_difference:.2f}", fontsize=8, va="bottom")
     for y, name in enumerate(ordered):
-        ax.plot(ranks[name], y, **look[name].mark, markersize=6)
+        ax.plot(ranks[name], y, **styles[name].mark, markersize=6)
         ax.annotate(f"{ranks[name]:.2f}", (ranks[name], y), (6, 0), textcoords="offset points",
                     fontsize=7.5, ha="left", va="center")  # fmt: skip
     draw_names(ax, dict(enumerate(ordered)))
@@ -899,9 +886,3 @@ class Tests(Section):
             most_arrangements=MAX_ARRANGEMENTS,
             drawn=sorted(drawn or {PERMUTATIONS}),
         )
-
-
-def _with_interval(value: float, low: float, high: float) -> Cell:
-    """Return a cell with a value and its interval, unless that is unknown."""
-    limits = f"{signed(low, 2)} to {signed(high, 2)}"
-    return Cell(signed(value, 2), notes=[] if math.isnan(low) else [limits])

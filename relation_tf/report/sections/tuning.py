@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -21,9 +22,9 @@ from relation_tf.words import number
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
-    from relation_tf.bench.sweeping import Doubt
+    from relation_tf.bench.sweeping import RangeWarning
+    from relation_tf.config.method import Sweep
     from relation_tf.config.suite import Suite
-    from relation_tf.config.sweep import Sweep
     from relation_tf.report.data import ReportData
 
 
@@ -39,26 +40,28 @@ def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[Statemen
     table, sweep = sweep_of(results), results.suite.sweep
     if table is None or table.empty or sweep is None:
         return
-    from relation_tf.bench.sweeping import doubt, is_best
+    from relation_tf.bench.sweeping import is_best, warn_of_range
 
-    tuned = [each for each in results.suite.tuned if each.method in scores.methods]
+    tuned = [x for x in results.suite.tuned if x.method in scores.methods]
     kept = [f"{x.method} on {x.task}" for x in tuned if not is_best(results.suite, x, table)]
     if kept:
         yield state("settings_of_smaller_sweep", runs=kept)
-    found: dict[str, dict[Doubt, list[str]]] = {}
-    for each in tuned:
-        if why := doubt(results.suite, each, table):
-            found.setdefault(each.method, {}).setdefault(why, []).append(each.task)
-    if own := found.pop(scores.judged_against or "", None):
+    by_method: dict[str, dict[RangeWarning, list[str]]] = {}
+    for x in tuned:
+        reason = warn_of_range(results.suite, x, table)
+        if reason:
+            by_method.setdefault(x.method, {}).setdefault(reason, []).append(x.task)
+    of_reference = by_method.pop(scores.judged_against or "", None)
+    if of_reference:
         yield state(
             "sweep_of_reference",
             reference=scores.judged_against,
             one_seed=len(sweep.seeds) == 1,
-            doubts={why.words: tasks for why, tasks in own.items()},
+            doubts={reason.text: tasks for reason, tasks in of_reference.items()},
         )
-    if found:
-        tasks = {name: [x for own in by.values() for x in own] for name, by in found.items()}
-        kinds = dict.fromkeys(why.kind for own in found.values() for why in own)
+    if by_method:
+        tasks = {name: [*chain.from_iterable(x.values())] for name, x in by_method.items()}
+        kinds = dict.fromkeys(reason.kind for reasons in by_method.values() for reason in reasons)
         yield state("sweep_of_others", methods=tasks, kinds=[*kinds])
 
 
@@ -97,27 +100,13 @@ class Tuning(Section):
         from relation_tf.bench.sweeping import described, means_of
 
         sweep = suite.sweep
-        means = {
-            (task, name): own
-            for (task, name), own in means_of(suite, table).items()
-            if name in data.styles
-        }
-        methods = {
-            task: [name for name in data.styles if (task, name) in means]
-            for task in suite.tasks
-            if any(key[0] == task for key in means)
-        }
-        rows = [
-            row
-            for task, own in methods.items()
-            for name in own
-            for row in _rows(suite, sweep, task, name, means)
-        ]
-        key = _key_of_columns(sweep)
-        curves = {
-            task: {name: _curve(suite, sweep, task, means[task, name]) for name in own}
-            for task, own in methods.items()
-        }
+        means, key = means_of(suite, table), _key_of_columns(sweep)
+        rows, curves = [], {}
+        for task in suite.tasks:
+            methods = [name for name in data.styles if (task, name) in means]
+            rows += [row for name in methods for row in _rows(suite, sweep, task, name, means)]
+            if methods:
+                curves[task] = {x: _curve(suite, sweep, task, means[task, x]) for x in methods}
         return blocks(
             "tuning.jinja",
             described=described(sweep),
@@ -175,7 +164,7 @@ Curves = Mapping[str, Sequence[float]]
 
 
 def sweep_picture(
-    key: str, values: Sequence[Any], curves: Mapping[str, Curves], look: Mapping[str, Style]
+    key: str, values: Sequence[Any], curves: Mapping[str, Curves], styles: Mapping[str, Style]
 ) -> Picture | None:
     """Return a panel per task with the score of each method by the value of a setting.
 
@@ -184,7 +173,7 @@ def sweep_picture(
         values: Its values.
         curves: Task -> method -> scores in display units, one for each value; NaN if a run
             diverged or failed.
-        look: Style of each method.
+        styles: Style of each method.
 
     Returns:
         The picture, or None if the values are not at least three numbers.
@@ -192,45 +181,44 @@ def sweep_picture(
     Example:
         >>> from relation_tf.report.drawing import styles
         >>> curves = {"CoLA": {"relation": [3.0, 8.5, math.nan]}}
-        >>> look = styles(["relation"])
-        >>> picture = sweep_picture("learning_rate", [1e-3, 1e-2, 1e-1], curves, look)
+        >>> relation = styles(["relation"])
+        >>> picture = sweep_picture("learning_rate", [1e-3, 1e-2, 1e-1], curves, relation)
         >>> print(picture.panels[0].alt)
         CoLA, validation score by learning_rate: relation 3 at 0.001, 8.5 at 0.01.
-        >>> sweep_picture("initializer", ["zeros", "ones"], curves, look) is None
+        >>> sweep_picture("initializer", ["zeros", "ones"], curves, relation) is None
         True
     """
-    numeric = all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
+    numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in values)
     if not numeric or len(values) < 3:
         return None
     order = sorted(values)
     panels = []
-    for task, own in curves.items():
+    for task, curves_of in curves.items():
         points = {
-            name: [scores[values.index(value)] for value in order] for name, scores in own.items()
+            name: [scores[values.index(value)] for value in order]
+            for name, scores in curves_of.items()
         }
-        words = "; ".join(f"{name} {_in_words(order, x)}" for name, x in points.items())
-        alt = f"{task}, validation score by {key}: {words}."
-        panels.append(Panel(task, alt, partial(_draw_curves, key, order, points, look)))
+        words = []
+        for name, scores in points.items():
+            finite = [pair for pair in zip(order, scores, strict=True) if not math.isnan(pair[1])]
+            listed = ", ".join(f"{score:.6g} at {value:g}" for value, score in finite)
+            words.append(f"{name} {listed or 'no finite score'}")
+        alt = f"{task}, validation score by {key}: {'; '.join(words)}."
+        panels.append(Panel(task, alt, partial(_draw_curves, key, order, points, styles)))
     title = f"Validation score by {key}, by task and method."
-    return Picture("sweep", title, panels, size=(3.4, 2.3), left=0.7, bottom=0.5, legend=look)
-
-
-def _in_words(values: Sequence[float], scores: Sequence[float]) -> str:
-    known = [pair for pair in zip(values, scores, strict=True) if not math.isnan(pair[1])]
-    return ", ".join(f"{score:.6g} at {value:g}" for value, score in known) or "no finite score"
+    return Picture("sweep", title, panels, size=(3.4, 2.3), left=0.7, bottom=0.5, legend=styles)
 
 
 def _draw_curves(
     key: str,
     values: Sequence[float],
     curves: Mapping[str, Sequence[float]],
-    look: Mapping[str, Style],
+    styles: Mapping[str, Style],
     ax: Axes,
 ) -> None:
     for name, scores in curves.items():
-        ax.plot(
-            values, scores, **look[name].line, marker=look[name].marker, markersize=5, clip_on=False
-        )
+        style = styles[name]
+        ax.plot(values, scores, **style.line, marker=style.marker, markersize=5, clip_on=False)
     if 0 < 8 * values[0] <= values[-1]:
         ax.set_xscale("log")
     ax.set_xticks(values, [f"{value:g}" for value in values])

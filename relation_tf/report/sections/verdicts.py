@@ -70,7 +70,7 @@ class Verdicts:
         tasks: Table of each task.
         mean: Table of the mean difference over tasks; None if there is none.
         averaged: Tasks of this mean; tasks scored from one network count once.
-        doubts: Warnings about missing scores.
+        warnings: Warnings about missing scores.
         diagnostics: Diagnostic sets, which no mean and no count includes.
         not_learned: Tasks and test sets without verdicts, because the reference does not learn
             them.
@@ -80,20 +80,20 @@ class Verdicts:
     tasks: Mapping[str, pd.DataFrame]
     mean: pd.DataFrame | None
     averaged: Sequence[str]
-    doubts: Sequence[Statement]
+    warnings: Sequence[Statement]
     diagnostics: Sequence[str] = ()
     not_learned: Sequence[str] = ()
 
     @property
     def methods(self) -> list[str]:
         """The judged methods."""
-        return [*dict.fromkeys(str(name) for own in self.tasks.values() for name in own.index)]
+        return [*dict.fromkeys(str(name) for table in self.tasks.values() for name in table.index)]
 
     def counts(self, method: str) -> dict[str, int]:
         """Return the number of tasks by verdict, without diagnostic sets."""
-        counted = (table for task, table in self.tasks.items() if task not in self.diagnostics)
-        found = Counter(str(own["verdict"][method]) for own in counted if method in own.index)
-        return {verdict: found[verdict] for verdict in _VERDICTS if found[verdict]}
+        tables = (table for task, table in self.tasks.items() if task not in self.diagnostics)
+        numbers = Counter(str(x["verdict"][method]) for x in tables if method in x.index)
+        return {verdict: numbers[verdict] for verdict in _VERDICTS if numbers[verdict]}
 
     def table(self) -> pd.DataFrame:
         """Return all verdicts with the columns `task`, `method` and `reference`."""
@@ -122,42 +122,41 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
         return None
     tasks: dict[str, pd.DataFrame] = {}
     unlearned = not_learned(scores, reference)
-    samples = {
-        task: _enough(scores.samples(task), scores.factor(task))
-        for task in scores.own_tasks
-        if task not in unlearned
-    }
-    samples = {task: own for task, own in samples.items() if reference in own and len(own) > 1}
-    judged = {name for own in samples.values() for name in own} - {reference}
-    for task, own in samples.items():
-        found = non_inferiority(
-            {**own}, reference, scores.margin_of(task), scores.alpha,
+    by_task: dict[str, Samples] = {}
+    for task in scores.single_tasks:
+        samples = _enough(scores.samples(task), scores.factor(task))
+        if task not in unlearned and reference in samples and len(samples) > 1:
+            by_task[task] = samples
+    judged = {name for samples in by_task.values() for name in samples} - {reference}
+    for task, samples in by_task.items():
+        result = non_inferiority(
+            {**samples}, reference, scores.margin_of(task), scores.alpha,
             higher_is_better=task not in scores.lower_is_better, num_methods=1 + len(judged),
         )  # fmt: skip
-        tasks[task] = _withheld(found.table, reference, [task], failed)
-    averaged = scores.by_network if scores.alike and not scores.timed else {}
-    networks = {name: _enough(own) for name, own in averaged.items() if name not in unlearned}
-    common = {task: own for task, own in networks.items() if {reference, *judged} <= {*own}}
+        tasks[task] = _withheld(result.table, reference, [task], failed)
+    averaged = scores.by_network if scores.comparable and not scores.timed else {}
+    networks = {name: _enough(means) for name, means in averaged.items() if name not in unlearned}
+    common = {name: means for name, means in networks.items() if {reference, *judged} <= {*means}}
     mean = None
     if common and judged:
         margins: dict[Any, float] = {
             name: fmean(map(scores.margin_of, scores.shared.get(name, [name]))) for name in common
         }
-        found = non_inferiority(
-            {task: {**own} for task, own in common.items()}, reference, margins, scores.alpha,
+        result = non_inferiority(
+            {name: {**means} for name, means in common.items()}, reference, margins, scores.alpha,
             higher_is_better=scores.main_tasks[0] not in scores.lower_is_better,
             num_methods=1 + len(judged),
         )  # fmt: skip
         # Also on tasks that are not in the mean because all runs of a method failed there.
-        own_tasks = [task for task in scores.main_tasks if task not in unlearned]
-        mean = _withheld(found.table, reference, own_tasks, failed)
-    doubts = [*_doubts(scores, reference, judged, networks, common)] if judged else []
-    return Verdicts(reference, tasks, mean, [*common], doubts, scores.diagnostics, unlearned)
+        single_tasks = [task for task in scores.main_tasks if task not in unlearned]
+        mean = _withheld(result.table, reference, single_tasks, failed)
+    warnings = [*_warnings(scores, reference, judged, networks, common)] if judged else []
+    return Verdicts(reference, tasks, mean, [*common], warnings, scores.diagnostics, unlearned)
 
 
 def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:
     """Return the samples with two scores or more."""
-    return {name: [factor * x for x in own] for name, own in samples.items() if len(own) > 1}
+    return {name: [factor * x for x in xs] for name, xs in samples.items() if len(xs) > 1}
 
 
 def _withheld(
@@ -166,11 +165,15 @@ def _withheld(
     """Return a table of verdicts without those that failed runs make doubtful, with reasons."""
     reasons = []
     for name, row in by_method(table).items():
-        who = name if row.verdict in FAVORABLE else reference
-        runs = {run: own for task in tasks for run, own in failed.get((task, who), {}).items()}
+        method = name if row.verdict in FAVORABLE else reference
+        runs: dict[str, bool] = {}
+        for task in tasks:
+            runs |= failed.get((task, method), {})
         reason = ""
         if runs and row.verdict != "inconclusive":
-            reason = _failed_in_words(runs) + (f" of {reference}" if who == reference else "")
+            lost = failed_in_words(len(runs), sum(runs.values()))
+            reason = f"{lost} run{'s' if len(runs) > 1 else ''}"
+            reason += f" of {reference}" if method == reference else ""
         elif math.isinf(row.low):
             reason = NOT_VARYING
         reasons.append(reason)
@@ -179,18 +182,12 @@ def _withheld(
     return table.assign(verdict=verdicts, beyond_margin=beyond, reason=reasons)
 
 
-def _failed_in_words(runs: Mapping[str, bool]) -> str:
-    """Return the number of failed runs, such as "1 failed, 2 diverged runs"."""
-    lost = failed_in_words(len(runs), sum(runs.values()))
-    return f"{lost} run{'s' if len(runs) > 1 else ''}"
-
-
 def is_lower_within_margin(row: Any) -> bool:
     """Return True if the whole interval of a method is below 0, but above minus the margin."""
     return bool(row.verdict == "no worse" and row.high < 0)
 
 
-def _doubts(
+def _warnings(
     scores: Scores,
     reference: str,
     judged: set[Any],
@@ -198,8 +195,8 @@ def _doubts(
     common: Mapping[str, Samples],
 ) -> Iterator[Statement]:
     """Yield warnings about margins, and about methods and tasks without verdicts."""
-    there = {*scores.table["task"]}  # a family may lack a task
-    tasks = [task for task in scores.main_tasks if task not in scores.margins and task in there]
+    known = {*scores.table["task"]}  # a family may lack a task
+    tasks = [task for task in scores.main_tasks if task not in scores.margins and task in known]
     kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
     if scores.margin and (len(kinds) > 1 or scores.unlike_units(tasks)):
         yield state("one_margin", margin=scores.margin, tasks=tasks)
@@ -207,14 +204,14 @@ def _doubts(
     if others:
         learns = bool(not_learned(scores, reference))
         yield state("no_verdict_on", methods=others, reference=reference, reference_learns=learns)
-    left = [task for task in networks if task not in common]
-    if left:
+    left_out = [task for task in networks if task not in common]
+    if left_out:
         lacking = [
             name
             for name in scores.methods
-            if name in {reference, *judged} and any(name not in networks[task] for task in left)
+            if name in {reference, *judged} and any(name not in networks[task] for task in left_out)
         ]
-        yield state("verdicts_leave_out", tasks=left, methods=lacking)
+        yield state("verdicts_leave_out", tasks=left_out, methods=lacking)
 
 
 # ---- The headline ----
@@ -223,13 +220,12 @@ def _doubts(
 def headline(part: Comparison, verdicts: Verdicts) -> Statement:
     """Return the statement with the verdicts, and the times of few methods."""
     scores, reference = part.scores, verdicts.reference
-    counts = {name: own for name in verdicts.methods if (own := verdicts.counts(name))}
+    counts = {name: verdicts.counts(name) for name in verdicts.methods}
+    counts = {name: numbers for name, numbers in counts.items() if numbers}
     if not verdicts.tasks or (verdicts.mean is None and not counts):
         lost = mostly_lost(scores, part.failed)
-        unlearned = any(
-            len(own) > 1 and reference in own
-            for own in (_enough(scores.samples(task)) for task in verdicts.not_learned)
-        )
+        by_task = [_enough(scores.samples(task)) for task in verdicts.not_learned]
+        unlearned = any(len(samples) > 1 and reference in samples for samples in by_task)
         reason = "not learned" if unlearned else "failed" if lost else "too few seeds"
         reason = "diagnostic sets" if verdicts.tasks else reason
         return state("no_verdict", reference=reference, reason=reason, lost=lost)
@@ -292,26 +288,24 @@ def caveats(part: Comparison) -> Iterator[Statement]:
     - `still_improving`: tasks on which most runs of a method were still improving at the limit.
     - `mostly_failed`: methods of which at least half of the runs failed.
     """
-    verdicts, ignored = part.verdicts, _ignored_failures(part)
+    verdicts, test, failed = part.verdicts, part.outcome, part.failed
     if verdicts is not None:
         yield from _disagreement(part, verdicts)
-    if ignored:
-        yield state("test_leaves_out_failed", failed=ignored)
+    if test is not None:
+        left_out = failed[~failed["ranked"]] if ranks_failed(test.procedure) else failed
+        runs = left_out.drop_duplicates(["method", "run"])["method"].value_counts(sort=False)
+        if len(runs):
+            yield state("test_leaves_out_failed", failed={str(x): int(runs[x]) for x in runs.index})
     if verdicts is not None:
-        yield from _collapsed(part, verdicts)
+        collapsed = lost_networks(part.scores, part.collapsed)
+        judged = (verdicts.reference, *verdicts.methods)
+        methods = {name: collapsed[name] for name in judged if name in collapsed}
+        if methods:
+            yield state("collapsed_networks", methods=methods)
         yield from _still_improving(part.runs)
-    if lost := mostly_lost(part.scores, part.failed):
+    lost = mostly_lost(part.scores, part.failed)
+    if lost:
         yield state("mostly_failed", methods=lost)
-
-
-def _ignored_failures(part: Comparison) -> dict[str, int]:
-    """Return the number of failed runs that the test leaves out, by method."""
-    test, failed = part.outcome, part.failed
-    if test is None:
-        return {}
-    left_out = failed[~failed["ranked"]] if ranks_failed(test.procedure) else failed
-    runs = left_out.drop_duplicates(["method", "run"])["method"]
-    return {str(name): int(number) for name, number in runs.value_counts(sort=False).items()}
 
 
 def _disagreement(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
@@ -323,40 +317,31 @@ def _disagreement(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
         for row in rows_of(test.pairs)
         if reference in (row.a, row.b)
     }
-    unlike: dict[str, dict[str, float]] = {}
+    different: dict[str, dict[str, float]] = {}
     for name, row in by_method(verdicts.mean).items():
         if name in pairs and row.verdict != "no worse":
-            found = {name: "better", reference: "worse"}.get(pairs[name].better, "inconclusive")
-            if found != row.verdict:
-                unlike.setdefault(found, {})[name] = float(pairs[name].pvalue)
-    if unlike:
+            verdict = {name: "better", reference: "worse"}.get(pairs[name].better, "inconclusive")
+            if verdict != row.verdict:
+                different.setdefault(verdict, {})[name] = float(pairs[name].pvalue)
+    if different:
         undecided = test.pairs["better"].isna().all()
         yield state(
             "test_disagrees",
             reference=reference,
             tasks=verdicts.averaged,
             how=test.how,
-            found=unlike,
+            found=different,
             lacking=test.lacking if undecided else "",
             declared=part.scores.reference_declared,
         )
 
 
-def _collapsed(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
-    """Yield a statement on the collapsed runs of the judged methods and of the reference."""
-    lost = lost_networks(part.scores, part.collapsed)
-    judged = (verdicts.reference, *verdicts.methods)
-    methods = {name: lost[name] for name in judged if name in lost}
-    if methods:
-        yield state("collapsed_networks", methods=methods)
-
-
 def _still_improving(runs: pd.DataFrame) -> Iterator[Statement]:
     if "still_improving" not in runs:  # no runs, or from earlier versions
         return
-    own = runs[runs["status"] == "done"]
+    done = runs[runs["status"] == "done"]
     # NaN in runs of earlier versions, which did not record it.
-    shares = own["still_improving"].eq(True).groupby([own["method"], own["task"]], sort=False)
+    shares = done["still_improving"].eq(True).groupby([done["method"], done["task"]], sort=False)
     most: dict[str, list[str]] = {}
     for method, task in shares.mean().loc[lambda share: share > 0.5].index:
         most.setdefault(str(method), []).append(str(task))
@@ -380,17 +365,6 @@ def definitions(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
         "some_lower": any(task in scores.lower_is_better for task in verdicts.tasks),
         "all_lower": all(task in scores.lower_is_better for task in verdicts.tasks),
         "mean_margin": float(mean["margin"].iloc[0]) if mean is not None and tasks > 1 else None,
-    }
-
-
-def how_to_read(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
-    """Return the values of the definitions of the verdicts, and their figure."""
-    tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
-    reasons = {reason for table in tables for reason in table["reason"]}
-    return {
-        "figure": verdict_figure(part, verdicts),
-        "failed": not reasons <= {"", NOT_VARYING},
-        **definitions(part, verdicts),
     }
 
 
@@ -429,13 +403,16 @@ def verdict_table(part: Comparison) -> Table | None:
         notes = collapsed_note(part.report.collapsed_networks.get(name, 0))
         cells = [Cell("reference", notes=notes), Cell()]
         if name in judged:
-            difference = _difference(judged[name], part, scores.main_tasks[0])
-            cells = [_verdict(judged[name]), replace(difference, notes=[*difference.notes, *notes])]
+            difference = _difference_cell(judged[name], part, scores.main_tasks[0])
+            cells = [
+                _verdict_cell(judged[name]),
+                replace(difference, notes=[*difference.notes, *notes]),
+            ]
         elif name != reference:
             counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
             cells[0] = replace(cells[0], text=listed(counts))
-        own = cells if mean is not None else cells[:1]
-        rows.append(Row([name, *own, *(show(name) for show in costs.values())]))
+        shown = cells if mean is not None else cells[:1]
+        rows.append(Row([name, *shown, *(show(name) for show in costs.values())]))
     caption = render(
         "verdict-caption.jinja", scores=scores, differences=mean is not None, costs=bool(costs),
         generated=part.report.generated_data,
@@ -451,7 +428,7 @@ def unit_of_means(part: Comparison, tasks: int) -> str:
     return ", ".join(filter(None, [part.scores.unit, mean]))
 
 
-def _verdict(row: Any) -> Cell:
+def _verdict_cell(row: Any) -> Cell:
     """Return a verdict with its reason."""
     reason = str(row.reason)
     if row.verdict == "worse" and row.margin and row.beyond_margin:
@@ -462,7 +439,7 @@ def _verdict(row: Any) -> Cell:
     return Cell(str(row.verdict), significant=row.verdict in FAVORABLE, notes=notes)
 
 
-def _difference(row: Any, part: Comparison, task: str) -> Cell:
+def _difference_cell(row: Any, part: Comparison, task: str) -> Cell:
     digits = part.scores.digits(task) + 1
     ends = f"{number(row.low, digits)} to {number(row.high, digits)}"
     return Cell(signed(row.difference, digits), notes=[ends])
@@ -478,8 +455,8 @@ def verdicts_by_task(part: Comparison) -> list[Block]:
     for task, table in verdicts.tasks.items():
         cells: dict[str, Cell] = {}
         for name, row in by_method(table).items():
-            difference = _difference(row, part, task)
-            cell = _verdict(row)
+            difference = _difference_cell(row, part, task)
+            cell = _verdict_cell(row)
             notes = [", ".join([difference.text, *difference.notes]), *cell.notes]
             cells[name] = replace(cell, notes=notes)
         rows.append(Row([scores.with_arrow(task), *map(cells.get, verdicts.methods)]))
@@ -500,7 +477,7 @@ def cost_columns(
     costs = part.costs
     if costs.empty or (reference is not None and reference not in costs.index):
         return {}
-    each = "pass" if part.scores.timed else "epoch"
+    unit = "pass" if part.scores.timed else "epoch"
 
     def show(column: str, digits: int, reference: str | None = None) -> Callable[[str], str]:
         values = {str(name): float(cost) for name, cost in costs[column].items()}
@@ -508,10 +485,10 @@ def cost_columns(
         return lambda name: number(values[name] / base, digits) if name in values else ""
 
     if reference is None:
-        time = Column(f"s per {each}", "number")
+        time = Column(f"s per {unit}", "number")
         memory = Column("Peak memory, MiB", "number")
     else:
-        time = Column("Time", "number", note=f"per {each}, {reference} = 1")
+        time = Column("Time", "number", note=f"per {unit}, {reference} = 1")
         memory = Column("Memory", "number", note=f"peak, {reference} = 1")
     columns = {
         time: show("seconds_epoch", 2, reference),
