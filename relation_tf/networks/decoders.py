@@ -525,7 +525,7 @@ def recurrent_encoder_decoder(
     cell: str = "gru",
     attention: str = "additive",
     **kwargs: Any,
-) -> RecurrentEncoderDecoder | LuongEncoderDecoder:
+) -> EncoderDecoder:
     """Build a recurrent encoder-decoder.
 
     Args:

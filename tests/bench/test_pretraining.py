@@ -273,7 +273,8 @@ def test_a_network_mixes_the_layers_of_both_directions(text_file, tmp_path):
         np.testing.assert_array_equal(one, two)
     assert len(layer.get_weights()) == len(other.get_weights()) + 2
     # With all weight on the last layer, both networks have the same outputs.
-    layer.mix.set_weights([np.array([-99.0, -99, 0]), np.array(1.0)])
+    last = np.array([*[-99.0] * settings.num_layers, 0])
+    layer.mix.set_weights([last, np.array(1.0)])
     ids = pretrained.vocabulary.encode(["the cat eats .", "the bird sings"]).pad(np.arange(2))
     outputs = [
         np.asarray(keras.Model(model.inputs, model.get_layer("mechanism").output)([ids]))
@@ -374,7 +375,7 @@ def test_a_loss_without_perplexity_fails_the_run(network, monkeypatch, loss):
         (["relatoin"], [1], {}, r"unknown mechanism 'relatoin'.*Did you mean 'relation'"),
         (["relation"], [-1], {}, r"seeds: must be 0 to 2,147,483,647\. Received: -1"),
         (["relation", "dan"], [1], {}, r"mechanism dan: .*must return \(batch, tokens, units=8\)"),
-        (["relation"], [1], {"objective": "next"}, "objective: must be 'masked' or 'causal'"),
+        (["relation"], [1], {"objective": "next"}, "objective: must be 'masked', 'causal' or 'both'"),
         (["relation"], [1], {"dropout": 1.0}, "dropout: .* Received: 1.0"),
     ],
 )
