@@ -142,7 +142,7 @@ def _module_of_caller() -> str:
     return str(sys._getframe(2).f_globals.get("__name__", ""))
 
 
-Head = Literal["first", "vector", "feature-attention", "additive-attention"]
+Head = Literal["first", "vector", "feature-attention", "feature-products", "additive-attention"]
 Positions = Literal["sine", "softmax"]
 
 
@@ -156,7 +156,7 @@ class Mechanism:
         output_type: `"tokens"` for outputs `(batch, tokens, width)`, `"vector"` for
             `(batch, width)`, `"sequence"` for an encoder-decoder, a complete network.
         head: Sentence vector: the `"first"` token, the `"vector"` that the layer returns, or
-            `"feature-attention"` or `"additive-attention"` over the tokens.
+            `"feature-attention"`, `"feature-products"` or `"additive-attention"` over the tokens.
         positions: Position encoding of the input: `"sine"` is added, `"softmax"` is multiplied;
             None for a mechanism that encodes or ignores the order of tokens.
         size: The layer's argument for the network's `units`, or None.

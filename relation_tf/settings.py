@@ -71,6 +71,8 @@ def _line(fault: Any, model: type[BaseModel]) -> str:
     message = message.replace("a valid integer", "an integer").replace("a valid ", "a ")
     if fault["loc"][2:3] == ("size",):
         message = "a number of parameters below 2^31, such as 500_000, '50K' or '1.5M', or a list"
+    if keys[:1] == ["vocabulary"]:
+        path, message = "vocabulary", "'train', 'all' or a list of text files"
     if fault["type"] == "string_pattern_mismatch" and keys[-1:] == ["name"]:
         message = "a name of at most 80 letters, digits, '.', '_' and '-'"
     if fault["type"] == "list_type" and path in ("method", "task", "group"):

@@ -275,7 +275,7 @@ def _faults(
     from relation_tf.training.language_model import build_model, pretraining_optimizer
 
     pretraining_optimizer(settings)
-    options = {"causal": True} if settings.objective == "causal" else {}
+    options = {} if settings.objective == "masked" else {"causal": True}
     faults, units = [], settings.units
     for name in mechanisms:
         if name in MECHANISMS:

@@ -260,11 +260,10 @@ def find_requested(suite: Suite, chosen: Sequence[RunConfig], options: RunOption
         name: find_source(suite.entry(name), suite.source, options.data, options.tfds_folder)
         for name in dict.fromkeys(config.task for config in chosen)
     }
-    read: dict[tuple[str, str], dict[str, Any]] = {
-        (name, vocabulary): {"data_digests": sources[name].training_digests(vocabulary)}
-        | ({} if sources[name].kind == "generated" else {"source": sources[name].kind})
-        for name, vocabulary in dict.fromkeys((run.task, run.vocabulary) for run in chosen)
-    }
+    read: dict[str, dict[str, Any]] = {}
+    for name, source in sources.items():
+        read[name] = {"data_digests": source.training_digests(suite.vocabulary, options.data)}
+        read[name] |= {} if source.kind == "generated" else {"source": source.kind}
     configs: dict[bool, list[RunConfig]] = {True: [], False: []}  # by whether they are requested
     for run in runs:
         known = {"mechanism_digest": digests[tuple(run.custom_layers)], "plugins_digest": plugins}
@@ -274,7 +273,7 @@ def find_requested(suite: Suite, chosen: Sequence[RunConfig], options: RunOption
             from relation_tf.training.pretrained import encoder_digest
 
             known["pretrained_digest"] = encoder_digest(run)
-        known |= read.get((run.task, run.vocabulary), {})
+        known |= read.get(run.task, {})
         configs[run.key in keys].append(run.model_copy(update=known))
     return RequestedRuns(suite, configs[True], configs[False], sources)
 

@@ -291,7 +291,7 @@ def _predict_runs(
     """Predict the locked runs of one task and one method."""
     config = runs[0].config
     source = find_source(config.entry, config.source, data, tfds_folder)
-    digests, training_digests = source.digests(), source.training_digests(config.vocabulary)
+    digests, training_digests = source.digests(), source.training_digests(config.vocabulary, data)
     pending = []
     for run in runs:
         run.check_data(source, training_digests)

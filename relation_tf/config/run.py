@@ -166,9 +166,10 @@ class TrainingSettings(Reading):
             `"byte"`: the bytes of the text in UTF-8; `"text"`: strings, for saved sentence
             encoders.
         start_token: If True, each text begins with a special token.
-        vocabulary: Rows whose words are the vocabulary: `"train"`, or `"all"` for those of all
-            splits, without their labels: words of dev and test rows then have vectors, too.
-        vocabulary_size: Size of the vocabulary, by default every word of these rows, or 8,000
+        vocabulary: Texts whose words are the vocabulary: `"train"`, or `"all"` for the rows of all
+            splits, without their labels (words of dev and test rows then have vectors, too); or a
+            list of other text files under `--data`.
+        vocabulary_size: Size of the vocabulary, by default every word of these texts, or 8,000
             pieces.
         max_length: Maximum number of tokens of a text, including the start token; by default all.
         validation_split: Share of the training rows for validation, in (0, 1); by default the

@@ -11,7 +11,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer, positive_integer_or_none, rate, width_of
+from relation_tf.layers.arguments import (
+    one_of,
+    positive_integer,
+    positive_integer_or_none,
+    rate,
+    width_of,
+)
 from relation_tf.layers.base import BaseLayer, WeightedLayer
 from relation_tf.layers.masking import (
     as_floats,
@@ -116,8 +122,12 @@ class FeatureAttention(WeightedLayer):
     `(units, 1)` sums over its columns. The output grows with the square of the input and with the
     number of tokens and can exceed float16: use bfloat16.
 
+    With `products="elements"`, the other reading: the first product is element-wise, and `W_f`
+    weighs its features, `sum over tokens of relu((R W_q) * (R W_k) / sqrt(units)) * W_f^T`.
+
     Args:
         units: Number of features, and width of the output.
+        products: `"features"` or `"elements"`.
         bias_initializer: No effect: the layer has no biases.
         bias_regularizer: No effect.
         **kwargs: As in `WeightedLayer`.
@@ -142,9 +152,10 @@ class FeatureAttention(WeightedLayer):
         - The FCSR preprint, equation 9.
     """
 
-    def __init__(self, units: int, **kwargs: Any) -> None:
+    def __init__(self, units: int, products: str = "features", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.units = positive_integer("units", units)
+        self.products = one_of("products", products, ("features", "elements"))
 
     def build(self, r_shape: tuple[int | None, ...]) -> None:
         """Create W_q, W_k and W_f."""
@@ -160,9 +171,11 @@ class FeatureAttention(WeightedLayer):
         r = zero_masked(r, boolean(mask, r))
         q = to_float32(ops.matmul(r, self.query_kernel) * self.units**-0.5)
         k = to_float32(ops.matmul(r, self.key_kernel))
+        kernel = to_float32(ops.convert_to_tensor(self.feature_kernel))
+        if self.products == "elements":
+            return ops.cast(ops.sum(ops.relu(q * k), axis=1) * kernel[:, 0], r.dtype)
         related = ops.relu(ops.matmul(ops.transpose(q, (0, 2, 1)), k))  # (batch, units, units)
-        output = ops.matmul(related, to_float32(ops.convert_to_tensor(self.feature_kernel)))
-        return ops.cast(ops.squeeze(output, axis=-1), r.dtype)
+        return ops.cast(ops.squeeze(ops.matmul(related, kernel), axis=-1), r.dtype)
 
     def compute_mask(self, r: Any, previous_mask: Any = None) -> None:
         """Return None: the output has no token axis."""
@@ -180,7 +193,9 @@ class FOFE(BaseLayer):
     With `f(i) = S_i + decay f(i - 1)`, the left context of token t is `f` over `S_1 .. S_{t-1}`.
     The right context is `f` over `S_N .. S_{t+1}`, from the end of the sequence towards t. So the
     nearest neighbour has weight 1, the next token `decay`, then `decay^2`. The left context of the
-    first token and the right context of the last token are zero.
+    first token and the right context of the last token are zero. As a matrix over tokens the left
+    context is strictly lower triangular, so it is singular (the FCSR preprint calls it invertible):
+    the last token cannot be restored from it.
 
     The sums are computed by doubling, `f <- f + decay^(2^k) shift(f, 2^k)`, in time linear in the
     number of tokens, until weights are below the precision of float32. With a slow decay they are

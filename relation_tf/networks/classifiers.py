@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import keras
@@ -59,7 +60,11 @@ from relation_tf.networks.mixing import (
 )
 from relation_tf.networks.sentence_encoders import AdditiveAttentionPooling
 
-_HEADS = {"feature-attention": FeatureAttention, "additive-attention": AdditiveAttentionPooling}
+_HEADS: dict[str, Any] = {
+    "feature-attention": FeatureAttention,
+    "feature-products": partial(FeatureAttention, products="elements"),
+    "additive-attention": AdditiveAttentionPooling,
+}
 _POSITIONS = {"sine": SinePositionEncoding, "softmax": SoftmaxPositionEncoding}
 _LEAKY_SLOPE = 0.3  # LeakyReLU of Keras 2, used by the released code; keras.activations has 0.2.
 _DECODER_WIDTH = 4  # of the hidden layer, relative to the vector, as in a Transformer

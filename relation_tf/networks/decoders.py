@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer, rate, seed_or_none
+from relation_tf.layers.arguments import one_of, positive_integer, rate, seed_or_none
 from relation_tf.layers.averages import masked_softmax
 from relation_tf.layers.base import BaseLayer, built_child, constructor_arguments, seed_of_copy
 from relation_tf.layers.masking import float32_or_wider, to_float32, zero_masked
@@ -18,6 +18,9 @@ from relation_tf.networks.encoders import Encoder, EncoderBlock, Norm, built_nor
 from relation_tf.networks.mechanisms import in_blocks
 from relation_tf.networks.mixing import entry_of, is_layer
 from relation_tf.networks.sentence_encoders import RecurrentNetwork
+
+_CELLS = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}
+_SCORES = ("dot", "general", "concat")  # of Luong's attention
 
 
 class DecoderState(NamedTuple):
@@ -346,24 +349,216 @@ class AdditiveAttention(BaseLayer):
         return ops.cast(total, states.dtype), weights
 
 
+@keras.saving.register_keras_serializable(package="relation_tf")
+class LuongEncoderDecoder(EncoderDecoder):
+    """LSTM or GRU encoder-decoder with attention after the decoder's step, or without attention.
+
+    `h_j` are the states of a recurrent encoder that reads the source from left to right, `y_i` is
+    the previous target token:
+
+        s_0 = the last state of the encoder (of an LSTM, with its cell)
+        s_i = cell(E y_i, s_(i-1))
+        a_i = softmax(score(s_i, h_j)) over unmasked tokens,  c_i = sum_j a_ij h_j
+        logits_i = V tanh(W_c [c_i, s_i]) + b
+
+    The scores are `s^T h` (`"dot"`), `s^T W h` (`"general"`) or `v^T tanh(W [s, h])` (`"concat"`).
+    With `attention="none"` the last state of the encoder is all that the decoder knows of the
+    source, and `logits_i = V s_i + b`. Attention does not change the states, so all steps of `call`
+    are attended at once. Dropout is applied to the embeddings and to the input of the output layer.
+    The state of `step` is that of the cell; the weights are zero without attention. XLA: as for
+    `RecurrentEncoderDecoder`.
+
+    Args:
+        source_vocabulary: Number of source token ids, including 0 (padding).
+        target_vocabulary: Number of target token ids, including 0 (padding).
+        units: Width of the embeddings and of all states.
+        cell: `"lstm"` or `"gru"`.
+        attention: `"dot"`, `"general"`, `"concat"` or `"none"`.
+        dropout: Dropout rate in [0, 1).
+        seed: Random seed of the dropout.
+        **kwargs: Arguments of `keras.Model`: `name` and `dtype`.
+
+    Call arguments:
+        inputs: Two integer tensors, the sources `(batch, source_tokens)` and the targets
+            `(batch, target_tokens)`.
+
+    Returns:
+        Logits `(batch, target_tokens, target_vocabulary)`.
+
+    Raises:
+        ValueError: If an argument is not one of these, or out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks import recurrent_encoder_decoder
+        >>> model = recurrent_encoder_decoder(9, 7, units=8, cell="lstm", attention="dot")
+        >>> model([np.array([[3, 4, 5]]), np.array([[1, 6]])]).shape == (1, 2, 7)
+        True
+
+    References:
+        - Sutskever, Vinyals, Le 2014, "Sequence to Sequence Learning with Neural Networks", section
+          2, for `attention="none"`.
+        - Luong, Pham, Manning 2015, "Effective Approaches to Attention-based Neural Machine
+          Translation", section 3.1, without input feeding.
+    """
+
+    supports_xla = RecurrentEncoderDecoder.supports_xla
+
+    def __init__(
+        self,
+        source_vocabulary: int,
+        target_vocabulary: int,
+        units: int,
+        cell: str = "lstm",
+        attention: str = "general",
+        dropout: float = 0.1,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(source_vocabulary, target_vocabulary, units, dropout, seed, **kwargs)
+        self.cell = one_of("cell", cell, _CELLS)
+        self.attention = one_of("attention", attention, (*_SCORES, "none"))
+
+    def build_parts(self) -> None:
+        """Create both recurrent layers, the attention and the last hidden layer."""
+        units, child = self.units, partial(built_child, self)
+        for name in ("encoder", "decoder"):
+            cell = _CELLS[self.cell](units, dtype=self.dtype_policy, name="cell")
+            states = {"return_sequences": True, "return_state": True}
+            setattr(self, name, child(keras.layers.RNN, name, units, cell, **states))
+        if self.attention != "none":
+            self.attend = child(LuongAttention, "attend", units, units, self.attention)
+            self.hidden = child(
+                keras.layers.Dense, "hidden", 2 * units, units, "tanh", use_bias=False
+            )
+
+    def encode(self, source_ids: Any, training: bool) -> tuple[Any, Any, Any]:
+        """Return `h_j`, the mask and the last state."""
+        kept = ops.not_equal(source_ids, 0)
+        x = self.drop(self.source_embedding(source_ids), training=training)
+        states, *last = self.encoder(x, mask=kept)
+        return states, kept, tuple(last)
+
+    def decode(self, source: Any, target_ids: Any, kept: Any, training: bool) -> Any:
+        """Run the cell over all targets, then attend with all states."""
+        states, source_kept, last = source
+        x = self.drop(self.target_embedding(target_ids), training=training)
+        s, *_ = self.decoder(x, mask=kept, initial_state=list(last))
+        return self.drop(self._read(s, states, source_kept)[0], training=training)
+
+    def start(self, source: Any, batch_size: Any, max_length: int) -> DecoderState:
+        """Return the state of the encoder after the source."""
+        return DecoderState(source[:2], source[2])
+
+    def advance(self, token_ids: Any, kept: Any, state: DecoderState) -> tuple[Any, ...]:
+        """Compute the equations for one token."""
+        x = self.target_embedding(token_ids)[:, 0]
+        s, after = self.decoder.cell(x, list(state.target))
+        target = tuple(
+            ops.where(kept, new, old) for new, old in zip(after, state.target, strict=True)
+        )
+        decoded, weights = self._read(s[:, None], *state.source)
+        return decoded, state._replace(target=target), weights
+
+    def _read(self, s: Any, states: Any, kept: Any) -> tuple[Any, Any]:
+        """Return the input of the output layer and the weights for each state of the decoder."""
+        if self.attention == "none":
+            return s, ops.zeros_like(ops.matmul(s, ops.transpose(states, (0, 2, 1))))
+        context, weights = self.attend(s, states, kept)
+        return self.hidden(ops.concatenate([context, s], axis=-1)), weights
+
+
+class LuongAttention(BaseLayer):
+    """Attention of several queries to the states of a source, see `LuongEncoderDecoder`.
+
+    Softmax and sum are in float32 or wider. The sum is zero if all tokens are masked.
+
+    Args:
+        units: Width of queries and states.
+        score: `"dot"`, `"general"` or `"concat"`.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        queries: Tensor of shape `(batch, queries, units)`.
+        states: Tensor of shape `(batch, tokens, units)`.
+        kept: Boolean, `(batch, tokens)`; masked tokens get no weight.
+
+    Returns:
+        The sums, shape `(batch, queries, units)`, and the weights, `(batch, queries, tokens)`.
+    """
+
+    def __init__(self, units: int, score: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.units = units
+        self.score = score
+
+    def build(self, queries_shape: tuple[int | None, ...]) -> None:
+        """Create W, and v of `"concat"`."""
+        dense = partial(built_child, self, keras.layers.Dense, width=self.units, use_bias=False)
+        if self.score != "dot":
+            self.query_dense = dense(name="query", units=self.units)
+        if self.score == "concat":
+            self.states_dense = dense(name="states", units=self.units)
+            self.reduce = dense(name="reduce", units=1)
+        self.built = True
+
+    def call(self, queries: Any, states: Any, kept: Any) -> tuple[Any, Any]:
+        """Return the weighted sums and the weights."""
+        states = zero_masked(states, kept)
+        q = queries if self.score == "dot" else self.query_dense(queries)
+        if self.score == "concat":
+            hidden = ops.tanh(q[:, :, None] + self.states_dense(states)[:, None])
+            scores = self.reduce(hidden)[..., 0]
+        else:
+            scores = ops.matmul(q, ops.transpose(states, (0, 2, 1)))
+        weights = masked_softmax(to_float32(scores), kept)
+        return ops.cast(ops.matmul(weights, to_float32(states)), states.dtype), weights
+
+
 def recurrent_encoder_decoder(
     source_vocabulary: int,
     target_vocabulary: int,
     units: int,
     dropout: float = 0.1,
     seed: int | None = None,
+    *,
+    cell: str = "gru",
+    attention: str = "additive",
     **kwargs: Any,
-) -> RecurrentEncoderDecoder:
-    """Build a `RecurrentEncoderDecoder`: GRU with additive attention over a bidirectional GRU.
+) -> EncoderDecoder:
+    """Build a recurrent encoder-decoder.
+
+    Args:
+        source_vocabulary: Number of source token ids, including 0 (padding).
+        target_vocabulary: Number of target token ids, including 0 (padding).
+        units: Width of embeddings and states.
+        dropout: Dropout rate in [0, 1).
+        seed: Random seed of the dropout.
+        cell: `"gru"` or `"lstm"`.
+        attention: `"additive"` for a `RecurrentEncoderDecoder` (Bahdanau; only with `"gru"`);
+            `"dot"`, `"general"`, `"concat"` (Luong) or `"none"` for a `LuongEncoderDecoder`.
+        **kwargs: Arguments of `keras.Model`: `name` and `dtype`.
+
+    Returns:
+        The network.
+
+    Raises:
+        ValueError: If an argument is not one of these, or out of range.
 
     Example:
         >>> from relation_tf.networks import recurrent_encoder_decoder
-        >>> recurrent_encoder_decoder(9, 7, units=8).units
+        >>> recurrent_encoder_decoder(9, 7, units=8, attention="concat").units
         8
     """
-    return RecurrentEncoderDecoder(
-        source_vocabulary, target_vocabulary, units, dropout, seed, **kwargs
-    )
+    sizes = (source_vocabulary, target_vocabulary, units)
+    if one_of("attention", attention, ("additive", *_SCORES, "none")) == "additive":
+        if cell != "gru":
+            raise ValueError(
+                "`attention` must be one of 'dot', 'general', 'concat' or 'none' unless "
+                f"cell='gru'. Received: attention='additive', cell={cell!r}"
+            )
+        return RecurrentEncoderDecoder(*sizes, dropout, seed, **kwargs)
+    return LuongEncoderDecoder(*sizes, cell, attention, dropout, seed, **kwargs)
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

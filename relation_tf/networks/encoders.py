@@ -15,6 +15,7 @@ from relation_tf.layers.arguments import (
     positive_integer_or_none,
     rate,
     seed_or_none,
+    true_or_false,
     width_of,
 )
 from relation_tf.layers.base import (
@@ -24,7 +25,7 @@ from relation_tf.layers.base import (
     seed_of_part,
     show_forwarded,
 )
-from relation_tf.layers.masking import boolean, zero_masked
+from relation_tf.layers.masking import boolean, reversed_tokens, to_float32, zero_masked
 from relation_tf.layers.token_mixer import TokenMixer, check_steps, one_token
 from relation_tf.networks.mixing import MixerFactory, mix_all, refuse_imports
 
@@ -66,6 +67,8 @@ class Encoder(BaseLayer):
         causal: If True, create the mechanism with `causal=True` and, unless `options` override it,
             `variant="equations"`, because the released code has no causal form. A template must
             already be causal.
+        layer_mix: If True, the output is `LayerMix` of the input of the first block and the outputs
+            of all blocks, each after the last LN if `norm="pre"`.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -104,9 +107,11 @@ class Encoder(BaseLayer):
         options: Mapping[str, Any] | None = None,
         seed: int | None = None,
         causal: bool = False,
+        layer_mix: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.layer_mix = true_or_false("layer_mix", layer_mix)
         # Not tracked as a child layer: a template is not part of the computation.
         self.mixer = MixerFactory(mechanism, num_heads, options, causal)
         self.num_layers = positive_integer("num_layers", num_layers)
@@ -128,6 +133,10 @@ class Encoder(BaseLayer):
         self.closing = None
         if self.norm == "pre":
             self.closing = built_norm(self, "closing", units)
+        # Last, so that the weights of the stack come first.
+        self.mix = None
+        if self.layer_mix:
+            self.mix = built_child(self, LayerMix, "mix", units, self.num_layers + 1)
         self.built = True
 
     def make_block(self, *args: Any, **kwargs: Any) -> EncoderBlock:
@@ -162,20 +171,39 @@ class Encoder(BaseLayer):
         Returns:
             Tensor of shape `(batch, tokens, units)`, zero at masked tokens.
         """
+        return self._output(self.outputs(x, mask, training, source), boolean(mask, x))
+
+    def outputs(
+        self, x: Any, mask: Any = None, training: bool | None = None, source: Any = None
+    ) -> list[Any]:
+        """Return the input of the first block and the outputs of all blocks, before the last LN.
+
+        Args:
+            x: As in `call`.
+            mask: As in `call`.
+            training: As in `call`.
+            source: As in `call`.
+        """
         mask = boolean(mask, x)
-        x = self._enter(x, mask)
+        outputs = [self._enter(x, mask)]
         for block, memory in zip(self.blocks, source or [None] * self.num_layers, strict=True):
-            x = block(x, mask=mask, training=training, source=memory)
-        return self._close(x, mask)
+            outputs.append(block(outputs[-1], mask=mask, training=training, source=memory))
+        return outputs
 
     def _enter(self, x: Any, mask: Any) -> Any:
         """Project the tokens to the width of the blocks; zero at masked tokens."""
         x = zero_masked(x, mask)
         return x if self.projection is None else zero_masked(self.projection(x), mask)
 
-    def _close(self, x: Any, mask: Any) -> Any:
-        """Normalize the output if `norm="pre"`."""
+    def close(self, x: Any, mask: Any) -> Any:
+        """Normalize an output if `norm="pre"`."""
         return x if self.closing is None else zero_masked(self.closing(x), mask)
+
+    def _output(self, outputs: list[Any], mask: Any) -> Any:
+        """Return the last output, or the mixture of all."""
+        if self.mix is None:
+            return self.close(outputs[-1], mask)
+        return self.mix([outputs[0], *(self.close(x, mask) for x in outputs[1:])])
 
     @property
     def causal(self) -> bool:
@@ -246,12 +274,13 @@ class Encoder(BaseLayer):
         Returns:
             The output, the next state, and the last block's attention weights over the source.
         """
-        x, after, weights = self._enter(x, mask), [], None
+        outputs, after, weights = [self._enter(x, mask)], [], None
         source = source or [None] * self.num_layers
         for block, before, memory in zip(self.blocks, state, source, strict=True):
-            x, next_state, weights = block.step(x, before, mask, memory)
+            x, next_state, weights = block.step(outputs[-1], before, mask, memory)
+            outputs.append(x)
             after.append(next_state)
-        return self._close(x, mask), tuple(after), weights
+        return self._output(outputs, mask), tuple(after), weights
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return `(batch, tokens, units)`."""
@@ -272,6 +301,156 @@ class Encoder(BaseLayer):
         config = keras.saving.deserialize_keras_object(config)
         refuse_imports(config)
         return super().from_config(config)
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class BidirectionalEncoder(BaseLayer):
+    """Two causal stacks, the second over the reversed text, with concatenated outputs.
+
+    No block sees both directions, so the halves of the output can be trained as a forward and a
+    backward language model, as in ELMo. With `layer_mix=True` the output is `LayerMix` of the
+    inputs of the first blocks and the outputs of all blocks, each with both directions.
+
+    Args:
+        mechanism: As in `Encoder`, with a causal form.
+        num_layers: Number of blocks of each direction.
+        units: Width of the output, an even number; each direction has half of it.
+        layer_mix: If True, mix all layers.
+        seed: Random seed of the dropout.
+        **kwargs: Other arguments of `Encoder`.
+
+    Call arguments:
+        x: Tensor of shape `(batch, tokens, width)`.
+        mask: Boolean, `(batch, tokens)`.
+
+    Returns:
+        Tensor of shape `(batch, tokens, units)`.
+
+    Raises:
+        ValueError: As in `Encoder`, or if `units` is odd.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks.encoders import BidirectionalEncoder
+        >>> stack = BidirectionalEncoder("relation", num_layers=2, units=8, layer_mix=True)
+        >>> stack(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Peters et al. 2018, "Deep Contextualized Word Representations", section 3, without the
+          characters and the projections of its LSTM.
+    """
+
+    def __init__(
+        self,
+        mechanism: Any,
+        num_layers: int = 1,
+        units: int = 64,
+        layer_mix: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        own = {name: kwargs.pop(name) for name in ("name", "dtype", "trainable") if name in kwargs}
+        super().__init__(**own)
+        self.units = positive_integer("units", units)
+        if units % 2:
+            raise ValueError(f"`units` must be even. Received: units={units}")
+        self.layer_mix = true_or_false("layer_mix", layer_mix)
+        self.seed = seed_or_none("seed", seed)
+        kwargs |= {"causal": True, "dtype": self.dtype_policy}
+        self.forward, self.backward = (
+            Encoder(mechanism, num_layers, units // 2, seed=part, name=name, **kwargs)
+            for name, part in (("forward", self.seed), ("backward", second_seed(self.seed)))
+        )
+
+    def build(self, x_shape: tuple[int | None, ...]) -> None:
+        """Create the weights of both directions, then those of the mixture."""
+        for stack in (self.forward, self.backward):
+            stack.build(x_shape)
+        self.mix = None
+        if self.layer_mix:
+            self.mix = built_child(self, LayerMix, "mix", self.units, self.forward.num_layers + 1)
+        self.built = True
+
+    @property
+    def blocks(self) -> list[Any]:
+        """The blocks of both directions."""
+        return [*self.forward.blocks, *self.backward.blocks]
+
+    @property
+    def causal(self) -> bool:
+        """False: tokens see later tokens."""
+        return False
+
+    def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
+        """Apply both stacks."""
+        mask = boolean(mask, x)
+        turned = reversed_tokens(mask)
+        after = self.backward.outputs(reversed_tokens(x), turned, training)
+        pairs = []
+        for place, (left, right) in enumerate(
+            zip(self.forward.outputs(x, mask, training), after, strict=True)
+        ):
+            if place:
+                left, right = self.forward.close(left, mask), self.backward.close(right, turned)
+            pairs.append(ops.concatenate([left, reversed_tokens(right)], axis=-1))
+        return pairs[-1] if self.mix is None else self.mix(pairs)
+
+    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """Return `(batch, tokens, units)`."""
+        return (*x_shape[:-1], self.units)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        config = self.forward.get_config()
+        for name in ("causal", "name", "dtype", "trainable", "seed"):
+            config.pop(name, None)
+        return {**config, **super().get_config(), "units": self.units, "layer_mix": self.layer_mix}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Create the layer from its configuration; as for `Encoder`."""
+        config = keras.saving.deserialize_keras_object(config)
+        refuse_imports(config)
+        return cls(**config)
+
+
+class LayerMix(BaseLayer):
+    """Weighted sum of the outputs of all layers: `scale sum_k softmax(w)_k h_k`.
+
+    `w` starts from zeros (the mean of the layers) and `scale` from 1.
+
+    Args:
+        num_outputs: Number of outputs.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        outputs: Tensors of one shape.
+
+    Returns:
+        Tensor of this shape.
+
+    References:
+        - Peters et al. 2018, "Deep Contextualized Word Representations", equation 1.
+    """
+
+    def __init__(self, num_outputs: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.num_outputs = num_outputs
+
+    def build(self, shape: tuple[int | None, ...]) -> None:
+        """Create w and the scale."""
+        self.layer_weights = self.add_weight((self.num_outputs,), "zeros", name="layer_weights")
+        self.scale = self.add_weight((), "ones", name="scale")
+        self.built = True
+
+    def call(self, outputs: list[Any]) -> Any:
+        """Return the weighted sum."""
+        weights = ops.softmax(to_float32(ops.convert_to_tensor(self.layer_weights)))
+        weights = ops.cast(
+            weights * to_float32(ops.convert_to_tensor(self.scale)), outputs[0].dtype
+        )
+        return sum(weights[k] * x for k, x in enumerate(outputs))
 
 
 class EncoderBlock(BaseLayer):
@@ -386,6 +565,19 @@ def encoder(
     return Encoder(mechanism, num_layers, units, **kwargs)
 
 
+def bidirectional_encoder(
+    mechanism: Any, num_layers: int = 1, units: int = 64, **kwargs: Any
+) -> BidirectionalEncoder:
+    """Build a `BidirectionalEncoder`, two causal stacks; the arguments are the same.
+
+    Example:
+        >>> from relation_tf.networks.encoders import bidirectional_encoder
+        >>> bidirectional_encoder("relation", units=8).forward.units
+        4
+    """
+    return BidirectionalEncoder(mechanism, num_layers, units, **kwargs)
+
+
 def transformer(
     units: int,
     num_layers: int = 2,
@@ -422,7 +614,7 @@ def transformer(
     return Encoder("multi-head-attention", num_layers, units, num_heads, options=options, **kwargs)
 
 
-for _builder in (encoder, transformer):
+for _builder in (encoder, bidirectional_encoder, transformer):
     show_forwarded(_builder, Encoder.__init__)
 
 

@@ -10,9 +10,9 @@ from keras import ops
 from relation_tf.layers import SinePositionEncoding
 from relation_tf.layers.arguments import one_of, positive_integer
 from relation_tf.layers.base import constructor_arguments
-from relation_tf.networks.encoders import Encoder, Norm
+from relation_tf.networks.encoders import BidirectionalEncoder, Encoder, Norm
 
-Objective = Literal["masked", "causal"]
+Objective = Literal["masked", "causal", "both"]
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -31,8 +31,9 @@ class LanguageModel(keras.Model):
         encoder: The stack of blocks, with the name `"mechanism"`.
         vocabulary_size: Number of word ids, including 0 (padding).
         embedding_dim: Width of the embedding. Default: the width of the encoder.
-        objective: `"masked"` or `"causal"`. `"masked"` adds the id `vocabulary_size` for masked
-            tokens, which is never predicted.
+        objective: `"masked"`, `"causal"` or `"both"`. `"masked"` adds the id `vocabulary_size` for
+            masked tokens, which is never predicted. `"both"` is a forward and a backward language
+            model with the same word vectors; it needs a `BidirectionalEncoder`.
         **kwargs: Arguments of `keras.Model`, such as `name` and `dtype`.
 
     Call arguments:
@@ -43,6 +44,7 @@ class LanguageModel(keras.Model):
 
     Returns:
         float32 logits, `(batch, tokens, vocabulary_size)` or `(batch, places, vocabulary_size)`;
+        of `"both"`, `(batch, 2, tokens, vocabulary_size)`, of the next and of the previous token;
         with a half-precision policy, their values are rounded to half precision.
 
     Raises:
@@ -59,13 +61,14 @@ class LanguageModel(keras.Model):
 
     References:
         - Devlin et al. 2019, "BERT" (NAACL), for the masked objective.
+        - Peters et al. 2018, "Deep Contextualized Word Representations", section 3.1, for "both".
         - Vaswani et al. 2017, "Attention Is All You Need", section 3.4, for the vectors.
         - Press and Wolf 2017, "Using the Output Embedding to Improve Language Models" (EACL).
     """
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: Encoder | BidirectionalEncoder,
         vocabulary_size: int,
         embedding_dim: int | None = None,
         objective: Objective = "masked",
@@ -73,6 +76,11 @@ class LanguageModel(keras.Model):
     ) -> None:
         super().__init__(**kwargs)
         self.objective = one_of("objective", objective, get_args(Objective))
+        if isinstance(encoder, BidirectionalEncoder) != (objective == "both"):
+            raise ValueError(
+                f"`encoder` must {'' if objective == 'both' else 'not '}be a BidirectionalEncoder "
+                f"for objective={objective!r}. Received: {type(encoder).__name__}"
+            )
         if encoder.causal != (objective == "causal"):
             raise ValueError(
                 f"`encoder` must {'' if objective == 'causal' else 'not '}be causal for "
@@ -94,7 +102,8 @@ class LanguageModel(keras.Model):
         )
         self.positions = SinePositionEncoding(dtype=self.dtype_policy, name="positions")
         self.projection = None
-        if self.embedding_dim != encoder.units:
+        self.hidden_width = encoder.units // (2 if objective == "both" else 1)
+        if self.embedding_dim != self.hidden_width:
             self.projection = keras.layers.Dense(
                 self.embedding_dim, use_bias=False, dtype=self.dtype_policy, name="projection"
             )
@@ -105,7 +114,7 @@ class LanguageModel(keras.Model):
         if not self.encoder.built:  # A loaded encoder is already built.
             self.encoder.build((None, None, self.embedding_dim))
         if self.projection is not None:
-            self.projection.build((None, None, self.encoder.units))
+            self.projection.build((None, None, self.hidden_width))
         self.bias = self.add_weight(shape=(self.vocabulary_size,), name="bias", initializer="zeros")
         self.built = True
 
@@ -124,7 +133,11 @@ class LanguageModel(keras.Model):
         """Return the logits of all tokens, or of the tokens at `at`."""
         hidden = self.encode(ids, training=training)
         batch, tokens = ops.shape(hidden)[:2]
-        hidden = ops.reshape(hidden, (-1, self.encoder.units))
+        if self.objective == "both":
+            halves = ops.stack(ops.split(hidden, 2, axis=-1), axis=1)
+            logits = self._logits(ops.reshape(halves, (-1, self.hidden_width)))
+            return ops.reshape(logits, (batch, 2, tokens, self.vocabulary_size))
+        hidden = ops.reshape(hidden, (-1, self.hidden_width))
         places = tokens
         if at is not None:
             at = ops.cast(at, "int32")
@@ -170,7 +183,8 @@ def language_model(
     Args:
         mechanism: Token-mixing layer, as in `Encoder`. `"causal"` needs a causal form.
         vocabulary_size: Number of word ids, including 0 (padding).
-        objective: Training objective: `"masked"` or `"causal"` (next token).
+        objective: Training objective: `"masked"`, `"causal"` (next token) or `"both"` (next and
+            previous token, in two stacks).
         embedding_dim: Width of the embedding. Default: `units`.
         num_layers: Number of blocks.
         units: Width of the blocks.
@@ -192,10 +206,13 @@ def language_model(
         >>> tuple(model(ids).shape), tuple(model(ids, at=np.array([[1]])).shape)
         ((1, 3, 50), (1, 1, 50))
     """
-    causal = objective == "causal"
-    encoder = Encoder(
-        mechanism, num_layers, units, norm=norm, causal=causal, name="mechanism", **kwargs
-    )
+    kwargs |= {"norm": norm, "name": "mechanism"}
+    encoder: Encoder | BidirectionalEncoder
+    if objective == "both":
+        encoder = BidirectionalEncoder(mechanism, num_layers, units, **kwargs)
+    else:
+        causal = objective == "causal"
+        encoder = Encoder(mechanism, num_layers, units, causal=causal, **kwargs)
     model = LanguageModel(encoder, vocabulary_size, embedding_dim, objective)
     model.build()
     return model

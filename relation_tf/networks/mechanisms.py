@@ -109,8 +109,19 @@ _BUILT_IN = {
     "transformer": _network("encoders:transformer", options={"num_heads": 4}),
     # Blocks of another mechanism: options = { mechanism = "relation", num_layers = 4 }.
     "encoder": _network("encoders:encoder", options={"mechanism": "attention"}, pretrainable=True),
+    # Causal blocks for each direction, for pre-training with the objective "both".
+    "bidirectional-encoder": _network(
+        "encoders:bidirectional_encoder", options={"mechanism": "attention"}, pretrainable=True
+    ),
     "gru-encoder-decoder": _network(
         "decoders:recurrent_encoder_decoder", output_type="sequence", positions=None
+    ),
+    # Other attention: options = { attention = "dot" }, or "none".
+    "lstm-encoder-decoder": _network(
+        "decoders:recurrent_encoder_decoder",
+        output_type="sequence",
+        positions=None,
+        options={"cell": "lstm", "attention": "general"},
     ),
     # Any mechanism with a causal form: options = { mechanism = "relation" }.
     "transformer-encoder-decoder": _network(

@@ -21,14 +21,21 @@ from relation_tf.tasks.catalogue import Entry, find_source
 from relation_tf.tasks.datasets import cut
 from relation_tf.tasks.diagnostics import LabelledTokens, Symbols
 from relation_tf.tasks.generated import GENERATED, Characters, GeneratedTask
+from relation_tf.tasks.plain_text import Lines
 from relation_tf.tasks.rows import START, Ragged, Texts
-from relation_tf.tasks.sources import TaskSource, joined_digest, sample_note
+from relation_tf.tasks.sources import (
+    TaskSource,
+    digest_of_file,
+    joined_digest,
+    sample_note,
+    vocabulary_files,
+)
 from relation_tf.tasks.task import (
     Reading,
     Task,
     TextSplit,
     Tokens,
-    VocabularyRows,
+    VocabularyTexts,
 )
 from relation_tf.tasks.vocabulary import Vocabulary
 
@@ -153,7 +160,7 @@ def load_task(
     split_seed: int | None = None,
     vocabulary_size: int | None = None,
     max_length: int | None = None,
-    vocabulary: VocabularyRows | Path = "train",
+    vocabulary: VocabularyTexts | Path = "train",
 ) -> EncodedTask:
     """Read and encode a task, or load it from the cache.
 
@@ -173,8 +180,9 @@ def load_task(
             or 8,000 for WordPiece.
         max_length: Largest number of tokens of a text, including a start token; longer texts are
             truncated. Default: no limit.
-        vocabulary: Rows whose words are the vocabulary: `"train"`, or `"all"` for those of all
-            splits (their texts, not their labels); or a file written with `Vocabulary.to_json`.
+        vocabulary: Texts whose words are the vocabulary: `"train"`, or `"all"` for the rows of all
+            splits (their texts, not their labels); names of other text files in `data`; or the path
+            of a file written with `Vocabulary.to_json`.
 
     Raises:
         UnknownNameError: If the task or source is unknown.
@@ -219,6 +227,7 @@ def load_task(
                 f"{vocabulary}: must not have the token {START}, which starts each text"
             )
     found = find_source(name, source, data, tfds_folder)
+    texts = vocabulary_files(reading.vocabulary, data)
     task = found.task
     if task.generated:
         chosen |= {} if split_seed is None else {"split_seed": split_seed}
@@ -248,6 +257,7 @@ def load_task(
         "validation_split": shares,
         "split_seed": split_seed,
         "given": given and given.to_json(),
+        "texts": [digest_of_file(path).hex() for path in texts],
     }
     key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
@@ -259,9 +269,9 @@ def load_task(
         if words is None and tokens != "text":
             train = [task.split_of(each, "train") for each in task.each()]
             names = [name for name in splits if vocabulary == "all" or name in train]
-            texts = [row for name in names for column in splits[name].texts for row in column]
-            words = Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token,
-                                     spaced=text.spaced)  # fmt: skip
+            rows = [row for name in names for column in splits[name].texts for row in column]
+            words = Vocabulary.train(Lines(texts) if texts else rows, vocabulary_size, tokens,
+                                     start_token=start_token, spaced=text.spaced)  # fmt: skip
         _write(folder, words, splits, notes, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)

@@ -4,6 +4,8 @@ Targets:
 
 - reversal: the letters of the source in reverse order. The split `long` has longer sources than the
   other splits.
+- reversal-lengths: the same with 3 to 30 letters in all splits, and a test split for every ten
+  (scores `reversal-10`, `reversal-20` and `reversal-30`).
 - dates: the day in the source, written as `2012-03-03`. Numbers with slashes are month/day/year,
   numbers with dots are day.month.year. Two-digit years 70 to 99 are 1970 to 1999, and 00 to 69 are
   2000 to 2069. So each source has exactly one target.
@@ -172,6 +174,30 @@ def reversal(
     return GeneratedTask(letters, letters, {**rows, "long": drawn(test, long)})
 
 
+def reversal_by_length(
+    seed: int = SEED, train: int = 10_000, dev: int = 1_000, test: int = 500
+) -> GeneratedTask:
+    """Generate strings of 3 to 30 letters with their reverse as the target.
+
+    Args:
+        seed: Seed of all rows.
+        train: Number of rows of the split `train`.
+        dev: Number of rows of `dev`.
+        test: Number of rows of each test split: 3 to 10, 11 to 20 and 21 to 30 letters.
+
+    Example:
+        >>> [*reversal_by_length(train=2, dev=1, test=1).splits]
+        ['train', 'dev', 'test-10', 'test-20', 'test-30']
+    """
+    made = reversal(seed, train, dev, 0, (3, 30))
+    rows = {name: made.splits[name] for name in ("train", "dev")}
+    spare = {row for split in rows.values() for row in split}
+    for place, lengths in enumerate(((3, 10), (11, 20), (21, 30))):
+        drawn = reversal(seed + 1 + place, 0, 0, 2 * test, lengths).splits["test"]
+        rows[f"test-{lengths[1]}"] = [row for row in drawn if row not in spare][:test]
+    return GeneratedTask(made.source, made.target, rows)
+
+
 def dates(
     seed: int = SEED, train: int = 10_000, dev: int = 1_000, test: int = 1_000
 ) -> GeneratedTask:
@@ -250,6 +276,7 @@ def write_date(day: datetime.date, format: int) -> str:
 
 GENERATED: Mapping[str, Callable[..., GeneratedTask]] = {
     "reversal": reversal,
+    "reversal-lengths": reversal_by_length,
     "dates": dates,
     **{
         f"{kind}-{length}": partial(one_text, length)
@@ -286,6 +313,7 @@ def _dataset(name: str, scored: Mapping[str, str], timed: Timed = "") -> Dataset
 
 DATASETS = (
     _dataset("reversal", {"reversal": "test", "reversal-long": "long"}),
+    _dataset("reversal-lengths", {f"reversal-{n}": f"test-{n}" for n in (10, 20, 30)}),
     _dataset("dates", {"dates": "test"}),
     *(_dataset(name, {name: "train"}, "decoding") for name in GENERATED if "decode-" in name),
     *(_dataset(name, {name: "train"}, "training") for name in GENERATED if "training-" in name),

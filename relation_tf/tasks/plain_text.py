@@ -100,7 +100,7 @@ def read_plain_text(
     key = hashlib.sha256(repr(settings).encode()).hexdigest()[:32]
 
     def make(folder: Path) -> None:
-        lines = _Lines(paths)
+        lines = Lines(paths)
         vocabulary = Vocabulary.train(lines, vocabulary_size, "wordpiece")
         (folder / "vocabulary.json").write_text(vocabulary.to_json(), encoding="utf-8")
         _write_ids(folder / "train.ids", vocabulary, lines)
@@ -124,7 +124,7 @@ def read_plain_text(
 
 
 @dataclass(frozen=True)
-class _Lines(Iterable[str]):
+class Lines(Iterable[str]):
     """Lines of all files, which can be iterated more than once."""
 
     paths: Sequence[Path]

@@ -11,11 +11,19 @@ from pathlib import Path
 
 import glue_submit
 from relation_tf.errors import DataError
-from relation_tf.files import refuse_device
+from relation_tf.files import expand_home, refuse_device
 from relation_tf.registry import SOURCES
 from relation_tf.tasks.datasets import OFFICIAL_ROWS
 from relation_tf.tasks.tables import readable
-from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit, named_in_group
+from relation_tf.tasks.task import (
+    Dataset,
+    FileLayout,
+    Task,
+    TaskText,
+    TextSplit,
+    VocabularyTexts,
+    named_in_group,
+)
 
 
 @dataclass(frozen=True)
@@ -55,16 +63,22 @@ class TaskSource:
             digest.update("\n".join([name, *rows]).encode())
         return digest.hexdigest()
 
-    def training_digests(self, vocabulary: str = "train") -> dict[str, str]:
-        """Return the SHA-256 of each split that changes the training or is scored.
+    def training_digests(
+        self, vocabulary: VocabularyTexts = "train", data: str | Path | None = None
+    ) -> dict[str, str]:
+        """Return the SHA-256 of each split or file that changes the training or is scored.
 
         Args:
-            vocabulary: Without `"all"`, the unlabelled test files of a leaderboard are left out.
+            vocabulary: As for `load_task`. Without `"all"`, the unlabelled test files of a
+                leaderboard are left out.
+            data: Folder of the files.
         """
         if self.kind == "generated":
             return {"text": self.digest()}
         answered = {*self.task.answered.values()} if vocabulary != "all" else set()
-        return {key: found for key, found in self.digests().items() if key not in answered}
+        digests = {key: found for key, found in self.digests().items() if key not in answered}
+        files = vocabulary_files(vocabulary, data)
+        return digests | {path.name: digest_of_file(path).hex() for path in files}
 
     def digests(self) -> dict[str, str]:
         """Return the SHA-256 of each split, empty for generated text.
@@ -87,6 +101,23 @@ class TaskSource:
 
     def __str__(self) -> str:
         return " ".join([self.layout.name, *map(str, [*self.files.values()][:1])])
+
+
+def vocabulary_files(vocabulary: VocabularyTexts, data: str | Path | None) -> tuple[Path, ...]:
+    """Return the text files of a vocabulary, none if it is that of rows of the task.
+
+    Raises:
+        DataError: If a file is missing, or there is no folder of data.
+    """
+    if isinstance(vocabulary, str):
+        return ()
+    if data is None:
+        raise DataError(f"vocabulary: --data must be the folder of {', '.join(vocabulary)}")
+    paths = tuple(expand_home(data) / name for name in vocabulary)
+    for path in paths:
+        if not path.is_file():
+            raise DataError(f"vocabulary: {path} must be a text file")
+    return paths
 
 
 def joined_digest(digests: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from relation_tf.tasks.tables import readable
 
 Timed = Literal["", "decoding", "training"]
 Tokens = Literal["word", "wordpiece", "byte", "text"]
-VocabularyRows = Literal["train", "all"]
+VocabularyTexts = Literal["train", "all"] | Annotated[list[str], Field(min_length=1)]
 VocabularySize = Annotated[int, Field(ge=3, lt=2**31)]
 Value = TypeVar("Value")
 
@@ -30,7 +30,7 @@ class Reading(Settings):
     source: str = "auto"
     tokens: Tokens = "word"
     start_token: bool = False
-    vocabulary: VocabularyRows = "train"
+    vocabulary: VocabularyTexts = "train"
     vocabulary_size: VocabularySize | None = None
     max_length: Positive | None = None
     validation_split: Share | None = None

@@ -181,6 +181,8 @@ class LanguageModelTrainer(Trainer):
         return self._inputs(blocks, masks_of_held_out(row))
 
     def _inputs(self, blocks: np.ndarray, masks: np.random.Generator) -> list[Any]:
+        if self.settings.objective == "both":
+            return [tf.constant(blocks, tf.int32)]
         if self.settings.objective == "causal":
             ids = tf.constant(blocks, tf.int32)
             return [ids[:, :-1], ids[:, 1:]]
@@ -193,6 +195,10 @@ class LanguageModelTrainer(Trainer):
         return train_step(self.model, self.optimizer, compute)[0]
 
     def _losses(self, ids: Any, *predicted: Any, training: bool = False) -> Any:
+        if self.settings.objective == "both":
+            after, before = tf.unstack(self.model(ids, training=training), axis=1)
+            losses = word_losses(after[:, :-1], ids[:, 1:]), word_losses(before[:, 1:], ids[:, :-1])
+            return tf.concat(losses, axis=1)
         *at, words = predicted
         return word_losses(self.model(ids, *at, training=training), words)
 

@@ -69,8 +69,9 @@ class PretrainedEncoder:
         of the encoder must keep their defaults.
         """
         settings = self.settings
+        both = settings["objective"] == "both"
         return {
-            "mechanism": "encoder",
+            "mechanism": "bidirectional-encoder" if both else "encoder",
             "vocabulary_size": self.vocabulary.size,
             "embedding_dim": settings["embedding_dim"],
             "units": settings["units"],
@@ -79,7 +80,7 @@ class PretrainedEncoder:
                 "num_layers": settings["num_layers"],
                 "norm": settings["norm"],
                 "dropout": settings["dropout"],
-                "causal": settings["objective"] == "causal",
+                **({} if both else {"causal": settings["objective"] == "causal"}),
             },
         }
 
@@ -220,7 +221,10 @@ def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") ->
             ) from error
         if name == "mechanism":
             _check_same_arguments(target, pretrained)
-        required = [tuple(weight.shape) for weight in target.weights]
+        # The weights of a mixture of layers are the last ones; they are not pre-trained.
+        mixed = target.mix.get_weights() if getattr(target, "mix", None) is not None else []
+        weights = target.weights[: len(target.weights) - len(mixed)]
+        required = [tuple(weight.shape) for weight in weights]
         shapes = [value.shape for value in values]
         if required != shapes:
             expected, received = next((a, b) for a, b in zip_longest(required, shapes) if a != b)
@@ -229,7 +233,7 @@ def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") ->
                 f"network has {expected}; it fills a network made with "
                 f"{', '.join(f'{key}={value!r}' for key, value in pretrained.network.items())}"
             )
-        target.set_weights(list(values))
+        target.set_weights([*values, *mixed])
 
 
 def _check_same_arguments(layer: Any, pretrained: PretrainedEncoder) -> None:
@@ -238,12 +242,13 @@ def _check_same_arguments(layer: Any, pretrained: PretrainedEncoder) -> None:
     Raises:
         SuiteError: Names the first argument that differs, and both values.
     """
-    from relation_tf.networks import encoder
+    from relation_tf.networks.mechanisms import factory_of, find_mechanism
 
-    units = pretrained.settings["units"]
-    learned = encoder(units=units, **pretrained.network["options"]).get_config()
+    units, network = pretrained.settings["units"], pretrained.network
+    make = factory_of(find_mechanism(network["mechanism"]))
+    learned = make(units=units, **network["options"]).get_config()
     config = layer.get_config()
-    free = {"name", "dtype", "dropout", "seed", "trainable"}
+    free = {"name", "dtype", "dropout", "seed", "trainable", "layer_mix"}
     for key in sorted(learned.keys() - free):
         if config.get(key) != learned[key]:
             raise SuiteError(

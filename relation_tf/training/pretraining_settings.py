@@ -30,9 +30,9 @@ class PretrainingSettings:
 
     objective: str = option(
         "masked",
-        "Training objective: masked or causal (next token).",
+        "Training objective: masked, causal (next token) or both (next and previous token).",
         "NAME",
-        choices=("masked", "causal"),
+        choices=("masked", "causal", "both"),
     )
     num_layers: int = option(4, "Number of blocks.", "N", flag="--layers", least=1)
     units: int = option(128, "Width of the blocks.", "N", least=1)

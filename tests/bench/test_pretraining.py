@@ -105,7 +105,9 @@ def test_held_out_loss_is_the_mean_over_predicted_words(network):
     close(network.held_out_loss(), np.mean(losses))
 
 
-@pytest.mark.parametrize("objective", [pytest.param("masked", marks=pytest.mark.slow), "causal"])
+@pytest.mark.parametrize(
+    "objective", [pytest.param("masked", marks=pytest.mark.slow), "causal", "both"]
+)
 def test_learns(text_file, objective):
     training = {"steps": 300, "learning_rate": 1e-2, "batch_size": 32, "evaluate_every": 150}
     changes = {"objective": objective, "units": 16, "dropout": 0.0}
@@ -253,6 +255,34 @@ def test_a_network_starts_from_the_encoder(made, mechanism):
     assert not np.allclose(again.get_weights()[0], network.get_weights()[0])
 
 
+def test_a_network_mixes_the_layers_of_both_directions(text_file, tmp_path):
+    import keras
+
+    from relation_tf.networks import sequence_classifier
+
+    settings = PretrainingSettings(**SMALL | {"objective": "both"})
+    pretrain([text_file], tmp_path, ["relation"], [1], settings, quiet=True)
+    pretrained = load_pretrained(tmp_path, "relation", seed=1)
+    options = {**pretrained.network["options"], "layer_mix": True}
+    network = sequence_classifier(num_classes=3, **{**pretrained.network, "options": options})
+    fill(network, pretrained)
+    plain = sequence_classifier(num_classes=3, **pretrained.network)
+    fill(plain, pretrained)
+    layer, other = (model.get_layer("mechanism") for model in (network, plain))
+    for one, two in zip(layer.get_weights(), other.get_weights(), strict=False):
+        np.testing.assert_array_equal(one, two)
+    assert len(layer.get_weights()) == len(other.get_weights()) + 2
+    # With all weight on the last layer, both networks have the same outputs.
+    last = np.array([*[-99.0] * settings.num_layers, 0])
+    layer.mix.set_weights([last, np.array(1.0)])
+    ids = pretrained.vocabulary.encode(["the cat eats .", "the bird sings"]).pad(np.arange(2))
+    outputs = [
+        np.asarray(keras.Model(model.inputs, model.get_layer("mechanism").output)([ids]))
+        for model in (network, plain)
+    ]
+    close(*outputs)
+
+
 def test_loading_error_is_one_line(made, tmp_path):
     from relation_tf.networks import sequence_classifier
 
@@ -345,7 +375,7 @@ def test_a_loss_without_perplexity_fails_the_run(network, monkeypatch, loss):
         (["relatoin"], [1], {}, r"unknown mechanism 'relatoin'.*Did you mean 'relation'"),
         (["relation"], [-1], {}, r"seeds: must be 0 to 2,147,483,647\. Received: -1"),
         (["relation", "dan"], [1], {}, r"mechanism dan: .*must return \(batch, tokens, units=8\)"),
-        (["relation"], [1], {"objective": "next"}, "objective: must be 'masked' or 'causal'"),
+        (["relation"], [1], {"objective": "next"}, "objective: must be 'masked', 'causal' or 'both'"),
         (["relation"], [1], {"dropout": 1.0}, "dropout: .* Received: 1.0"),
     ],
 )

@@ -407,6 +407,16 @@ def feature_attention(r: np.ndarray, w: Weights) -> np.ndarray:
     return (relu(q.T @ k / np.sqrt(q.shape[-1])) @ w["feature_kernel"])[:, 0]
 
 
+def feature_products(r: np.ndarray, w: Weights) -> np.ndarray:
+    """Equation 9 of the FCSR preprint with element-wise products."""
+    q, k = r @ w["query_kernel"], r @ w["key_kernel"]
+    scale = np.sqrt(q.shape[1])
+    total = np.zeros(q.shape[1])
+    for a, b in zip(q, k, strict=True):
+        total += relu(a * b / scale) * w["feature_kernel"][:, 0]
+    return total
+
+
 def mix(
     equation: Equation,
     w: Weights,

@@ -80,6 +80,8 @@ CASES = (
         for decay, window in ((0, None), (0.2, 2), (0.999, None))
     ),
     Case(FeatureAttention, {"units": 3}, 3, equation=naive.feature_attention),
+    Case(FeatureAttention, {"units": 3, "products": "elements"}, 3,
+         equation=naive.feature_products),
     *(
         Case(ShortConvolution, {"filter_width": width, "use_bias": bias}, 4, "tokens",
              short_convolution)

@@ -42,6 +42,14 @@ def test_by_hand() -> None:
     close(output[0, 1], [c, 4 * np.tanh(c), 2, np.tanh(2)])
 
 
+def test_the_matrix_of_a_context_is_singular() -> None:
+    """The FCSR preprint calls T_l and T_r invertible; their diagonals are zero."""
+    left, right = (array(x)[0] for x in FOFE()(np.eye(6, dtype="float32")[None]))
+    assert not np.triu(left).any()
+    assert not np.tril(right).any()
+    assert np.linalg.matrix_rank(left) == np.linalg.matrix_rank(right) == 5
+
+
 def test_sums_are_not_in_half_precision() -> None:
     """0.999 is 0.99902 in float16, and a sum of ones is infinite, or 256 in bfloat16."""
     many = np.ones((1, 20_000, 1), "float16")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,11 @@ from relation_tf.networks import (
     sequence_loss,
     transformer_encoder_decoder,
 )
-from relation_tf.networks.decoders import Decoder, TransformerEncoderDecoder
+from relation_tf.networks.decoders import (
+    Decoder,
+    LuongEncoderDecoder,
+    TransformerEncoderDecoder,
+)
 from tests.backends import BACKEND, array, close, compiled, vjp
 from tests.layers.cases import close_slopes, randomize
 
@@ -44,8 +49,22 @@ def recurrent(**arguments: Any) -> Any:
     return recurrent_encoder_decoder(SOURCE, TARGET, UNITS, **arguments)
 
 
+def luong(cell: str, attention: str) -> Make:
+    def make(**more: Any) -> Any:
+        return recurrent(cell=cell, attention=attention, **more)
+
+    return make
+
+
+LUONG = {
+    "dot": luong("gru", "dot"),
+    "general": luong("lstm", "general"),
+    "concat": luong("gru", "concat"),
+    "none": luong("lstm", "none"),
+}
 MAKE = {
     "gru": recurrent,
+    **LUONG,
     "relation": transformer("relation", num_layers=1),
     "linear-attention": transformer("linear-attention", num_layers=1),
     "attention-post": transformer("attention", num_layers=1, norm="post"),
@@ -110,11 +129,67 @@ def naive_recurrent(weights: list[np.ndarray], source: np.ndarray, target: np.nd
     return np.array(logits), np.array(attention)
 
 
+def lstm(x: np.ndarray, s: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
+    """LSTM; the state is `h` followed by the cell."""
+    h, cell = np.split(s, 2)
+    kernel, recurrent, bias = weights
+    i, f, new, o = np.split(x @ kernel + h @ recurrent + bias, 4)
+    cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(new)
+    return np.concatenate([sigmoid(o) * np.tanh(cell), cell])
+
+
+def naive_score(attention: str, matrices: list[np.ndarray], s: np.ndarray, h: np.ndarray) -> float:
+    """Return Luong's score of a state of the source."""
+    if attention == "concat":
+        of_s, of_h, v = matrices
+        return (np.tanh(s @ of_s + h @ of_h) @ v)[0]
+    return s @ (matrices[0] @ h if attention == "general" else h)
+
+
+def naive_luong(
+    model: Any, weights: list[np.ndarray], source: np.ndarray, target: np.ndarray
+) -> Any:
+    """Return logits `(tokens, vocabulary)` and attention of one pair of unmasked tokens."""
+    after, size = (gru_after, UNITS) if model.cell == "gru" else (lstm, 2 * UNITS)
+    embed_source, embed_target, *rest = weights
+    reader, writer, (*scoring, last, last_bias) = rest[:3], rest[3:6], rest[6:]
+    s, h = np.zeros(size), []
+    for x in embed_source[source]:
+        s = after(x, s, reader)
+        h.append(s[:UNITS])
+    logits, attention = [], []
+    for x in embed_target[target]:
+        s = after(x, s, writer)
+        read, a = s[:UNITS], np.zeros(len(h))
+        if model.attention != "none":
+            *matrices, hidden = scoring
+            scores = [naive_score(model.attention, matrices, read, one) for one in h]
+            a = softmax(np.array(scores))
+            read = np.tanh(np.concatenate([a @ np.array(h), read]) @ hidden)
+        logits.append(read @ last + last_bias)
+        attention.append(a)
+    return np.array(logits), np.array(attention)
+
+
+def luong_weights(model: Any) -> list[Any]:
+    """Return the weights in the order of the naive implementation."""
+    parts = [model.source_embedding, model.target_embedding, model.encoder, model.decoder]
+    parts += [model.attend, model.hidden] if model.attention != "none" else []
+    return [variable for part in [*parts, model.logits] for variable in part.trainable_variables]
+
+
 def recurrent_weights(model: Any) -> list[Any]:
     """Return the weights in the order of the naive implementation."""
     parts = (model.source_embedding, model.target_embedding, model.encoder, model.first,
              model.attention, model.cell, model.hidden, model.logits)  # fmt: skip
     return [variable for part in parts for variable in part.trainable_variables]
+
+
+def naive_of(model: Any) -> tuple[Callable[..., Any], list[Any]]:
+    """Return the naive implementation of a recurrent model and its variables."""
+    if isinstance(model, LuongEncoderDecoder):
+        return partial(naive_luong, model), luong_weights(model)
+    return naive_recurrent, recurrent_weights(model)
 
 
 def steps_of(model: Any, targets: np.ndarray = TARGETS) -> tuple[np.ndarray, np.ndarray]:
@@ -128,25 +203,28 @@ def steps_of(model: Any, targets: np.ndarray = TARGETS) -> tuple[np.ndarray, np.
     return np.concatenate(logits, axis=1), np.concatenate(attention, axis=1)
 
 
-def test_recurrent_equations() -> None:
-    model = built(recurrent)
-    weights = [array(variable) for variable in recurrent_weights(model)]
+@pytest.mark.parametrize("name", ["gru", *LUONG])
+def test_recurrent_equations(name: str) -> None:
+    model = built(MAKE[name])
+    naive, variables = naive_of(model)
+    weights = [array(variable) for variable in variables]
     logits, attention = array(model([SOURCES, TARGETS])), steps_of(model)[1]
     for row in range(2):
         source, kept = SOURCES[row][SOURCES[row] != 0], KEPT[row]
-        expected, weighed = naive_recurrent(weights, source, TARGETS[row][kept])
+        expected, weighed = naive(weights, source, TARGETS[row][kept])
         close(logits[row][kept], expected)
         close(attention[row][kept][:, : len(source)], weighed)
 
 
-def test_recurrent_gradients() -> None:
+@pytest.mark.parametrize("name", ["gru", *LUONG])
+def test_recurrent_gradients(name: str) -> None:
     """Compare slopes along a direction with the naive implementation."""
-    model = built(recurrent)
+    model = built(MAKE[name])
     rng = np.random.default_rng(3)
-    variables = recurrent_weights(model)
+    naive, variables = naive_of(model)
     weights = [array(variable).astype("float64") * 0.5 for variable in variables]
-    for variable, own in zip(variables, weights, strict=True):
-        variable.assign(own.astype("float32"))
+    for variable, value in zip(variables, weights, strict=True):
+        variable.assign(value.astype("float32"))
     rows = slice(0, 2)
     cotangent = rng.normal(size=(2, TARGETS.shape[1], TARGET)) * KEPT[rows, :, None]
     _, _, gradients = vjp(
@@ -155,8 +233,8 @@ def test_recurrent_gradients() -> None:
 
     def loss() -> float:
         return sum(
-            (naive_recurrent(weights, source[source != 0], target[kept])[0] * own[kept]).sum()
-            for source, target, kept, own in zip(
+            (naive(weights, source[source != 0], target[kept])[0] * slopes[kept]).sum()
+            for source, target, kept, slopes in zip(
                 SOURCES[rows], TARGETS[rows], KEPT[rows], cotangent, strict=True
             )
         )
@@ -234,7 +312,8 @@ def test_one_token_at_a_time_equals_the_whole(make: Make) -> None:
     close(logits, array(model([SOURCES, TARGETS])))
     assert (attention >= 0).all()
     has_source = (SOURCES != 0).any(axis=1)[:, None]
-    close(attention.sum(axis=-1), KEPT & has_source)
+    weighed = KEPT & has_source & (getattr(model, "attention", "") != "none")
+    close(attention.sum(axis=-1), weighed)
     assert not (attention * (SOURCES == 0)[:, None]).any()
 
 
@@ -249,7 +328,7 @@ def test_padding_changes_nothing_and_gets_zeros(make: Make) -> None:
     assert not logits[~KEPT].any()
 
 
-@pytest.mark.parametrize("name", ["gru", "two mechanisms"])
+@pytest.mark.parametrize("name", ["gru", "general", "two mechanisms"])
 def test_a_file_keeps_it(name: str, tmp_path: Path) -> None:
     model = built(MAKE[name], dropout=0.2, seed=5, name="mine")
     model.save(tmp_path / "model.keras")
@@ -270,7 +349,7 @@ def test_a_step_can_be_compiled() -> None:
     close(array(logits), array(model([SOURCES, TARGETS]))[:, 1:2], 1e-4)
 
 
-@pytest.mark.parametrize("name", ["gru", "relation"])
+@pytest.mark.parametrize("name", ["gru", "concat", "relation"])
 def test_dropout_in_training_only_and_by_its_seed(name: str) -> None:
     def trained(seed: int) -> np.ndarray:
         model = built(MAKE[name], dropout=0.5, seed=seed)
@@ -306,6 +385,9 @@ def test_seeds_and_options_reach_the_stacks() -> None:
     [
         (lambda: recurrent_encoder_decoder(0, 7, 4), r"Received: source_vocabulary=0$"),
         (lambda: recurrent_encoder_decoder(9, 7, 0), r"Received: units=0$"),
+        (lambda: recurrent(attention="sum"), r"Received: attention='sum'$"),
+        (lambda: recurrent(cell="lstm"), r"unless cell='gru'\. Received: .*cell='lstm'$"),
+        (lambda: luong("rnn", "dot")(), r"one of 'gru', 'lstm'\. Received: cell='rnn'$"),
         (lambda: recurrent(dropout=1.0), r"must be a number in \[0, 1\)\. Received: dropout=1\.0$"),
         (
             lambda: transformer_encoder_decoder(9, 7, 6, "relation"),

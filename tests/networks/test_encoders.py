@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import AFTSimple, MinGRU, Relation, TwoDirections
-from relation_tf.networks.encoders import Encoder, MultiHeadSelfAttention, encoder, transformer
+from relation_tf.networks.encoders import (
+    BidirectionalEncoder,
+    Encoder,
+    MultiHeadSelfAttention,
+    encoder,
+    transformer,
+)
 from relation_tf.registry import MECHANISMS
 from tests.backends import array, close, vjp
 from tests.layers import naive
@@ -40,6 +46,55 @@ def block(x: np.ndarray, weights: list[np.ndarray], norm: str) -> np.ndarray:
         return normalized(x + feed(x), *feed_norm)
     x = x + mix(normalized(x, *mixer_norm))
     return x + feed(normalized(x, *feed_norm))
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_mixture_of_layers(norm: str) -> None:
+    """The output is the weighted sum of the input and all outputs, also step by step."""
+    x = poisoned(tokens(0, 2, 5, 4), MASK)
+    mixed = built(encoder("relation", 2, layer_mix=True, causal=True, norm=norm), 4)
+    stacks = [encoder("relation", n, causal=True, norm=norm) for n in (1, 2)]
+    outputs = [np.where(MASK[..., None], x, 0)]
+    for stack in stacks:
+        built(stack, 4)
+        stack.blocks[0].set_weights(mixed.blocks[0].get_weights())
+        if stack.num_layers == 2:
+            stack.blocks[1].set_weights(mixed.blocks[1].get_weights())
+        if norm == "pre":
+            stack.closing.set_weights(mixed.closing.get_weights())
+        outputs.append(array(stack(x, mask=MASK)))
+    weights, scale = (array(v) for v in mixed.mix.weights)
+    shares = np.exp(weights) / np.exp(weights).sum()
+    expected = scale * sum(share * y for share, y in zip(shares, outputs, strict=True))
+    close(array(mixed(x, mask=MASK)), expected)
+    close(steps(mixed, x, MASK), expected)
+
+
+def test_two_directions_of_a_stack(tmp_path: Path) -> None:
+    """Each half of the output sees one direction only; padding changes nothing."""
+    x = poisoned(tokens(0, 2, 5, 3), MASK)
+    both = built(BidirectionalEncoder("relation", 2, units=8, seed=3, layer_mix=True), 3)
+    y = array(both(x, mask=MASK))
+    close(array(both(x[1:, :2])), y[1:, :2])
+    assert not y[~MASK].any()
+    later = x.copy()
+    later[0, 3] += 1
+    change = np.abs(array(both(later, mask=MASK)) - y)[0]
+    assert not change[:3, :4].any()
+    assert not change[4:, 4:].any()
+    assert change[3:, :4].all(axis=-1).all()
+    assert change[:4, 4:].any()
+    halves = both.forward.outputs(x[:1]), both.backward.outputs(x[:1, ::-1])
+    pairs = [
+        np.concatenate([array(left), array(right)[:, ::-1]], axis=-1)
+        for left, right in zip(*halves, strict=True)
+    ]
+    close(array(both.mix(pairs)), y[:1])
+    network = keras.Sequential([keras.Input((5, 3)), both])
+    network.save(tmp_path / "both.keras")
+    close(array(keras.models.load_model(tmp_path / "both.keras")(x[:1])), y[:1])
+    with pytest.raises(ValueError, match=r"`units` must be even\. Received: units=7"):
+        BidirectionalEncoder("relation", units=7)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

@@ -72,6 +72,25 @@ def test_only_a_masked_model_sees_later_words(mechanism, objective):
     assert change[5:].max() > 1e-3
 
 
+@pytest.mark.parametrize("embedding_dim", [None, 5])
+def test_both_directions(embedding_dim):
+    """The first logits see no later words, the second no earlier ones."""
+    model = small("relation", "both", embedding_dim=embedding_dim)
+    ids = drawn((1, 9))
+    others = ids.copy()
+    others[0, 5] = ids[0, 5] % (WORDS - 1) + 1
+    before, after = array(model(ids))[0], array(model(others))[0]
+    change = np.abs(after - before).max(axis=-1)
+    assert change[0, :5].max() < 1e-5 < change[0, 5:].min()
+    assert change[1, 6:].max() < 1e-5 < change[1, :6].min()
+    hidden = np.split(array(model.encode(ids)), 2, axis=-1)
+    hidden = [half @ array(model.projection.kernel) for half in hidden]
+    words = array(model.embedding.embeddings)
+    assert len(words) == WORDS
+    expected = np.stack([np.einsum("btd,vd->btv", half, words) for half in hidden], axis=1)
+    close(model(ids), expected + array(model.bias))
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_padding_changes_nothing(mechanism):
     model = small(mechanism)
@@ -99,5 +118,7 @@ def test_invalid_arguments():
         LanguageModel(Encoder("relation", units=8, causal=True), WORDS)
     with pytest.raises(ValueError, match=r"must have fixed `units`\. Received: units=None"):
         LanguageModel(Encoder("relation"), WORDS)
+    with pytest.raises(ValueError, match=r"must be a BidirectionalEncoder .* Received: Encoder"):
+        LanguageModel(Encoder("relation", units=8), WORDS, objective="both")
     with pytest.raises(ValueError, match="`vocabulary_size` must be a positive integer"):
         language_model("relation", 0)

@@ -134,6 +134,27 @@ def test_the_vocabulary_can_have_the_words_of_all_splits(small_glue, tmp_path):
     assert train.splits["dev"].labels.tolist() == everything.splits["dev"].labels.tolist()
 
 
+def test_the_vocabulary_can_be_that_of_other_texts(small_glue, tmp_path):
+    """A change of these texts is another training, and another cache."""
+    folder = shutil.copytree(small_glue, tmp_path / "data")
+    digests = []
+    for words in ("zebra and yak", "a zebra"):
+        (folder / "other.txt").write_text(words, encoding="utf-8")
+        task = load_task("CoLA", data=folder, vocabulary=["other.txt"])
+        assert {*task.vocabulary.words} >= {*words.split()}
+        assert task.vocabulary.size == 2 + len(words.split())
+        digests.append(task.source.training_digests(["other.txt"], folder))
+    differing = {key for key in digests[0] if digests[0][key] != digests[1][key]}
+    assert differing == {"other.txt"}
+    (folder / "other.txt").unlink()
+    with pytest.raises(DataError, match=r"vocabulary: .*other.txt must be a text file"):
+        load_task("CoLA", data=folder, vocabulary=["other.txt"])
+    with pytest.raises(DataError, match=r"vocabulary: --data must be the folder of other.txt"):
+        load_task("CoLA", source="miniglue", vocabulary=["other.txt"])
+    with pytest.raises(DataError, match="'train', 'all' or a list of text files"):
+        load_task("CoLA", data=folder, vocabulary="al")
+
+
 def test_given_vocabulary_is_used(small_glue, tmp_path):
     pieces = vocabulary.Vocabulary.train(["some other words of it"], tokens="wordpiece")
     path = tmp_path / "vocabulary.json"

@@ -17,6 +17,7 @@ from relation_tf.tasks.generated import (
     LENGTHS,
     dates,
     reversal,
+    reversal_by_length,
     write_date,
 )
 
@@ -69,6 +70,20 @@ def test_dates() -> None:
 )
 def test_each_date_has_one_target(day: datetime.date, format: int) -> None:
     assert read_date(write_date(day, format)) == day
+
+
+def test_strings_by_length_are_new_in_each_split() -> None:
+    splits = reversal_by_length(train=300, dev=20, test=50).splits
+    assert {name: len(rows) for name, rows in splits.items()} == {
+        "train": 300, "dev": 20, "test-10": 50, "test-20": 50, "test-30": 50
+    }  # fmt: skip
+    rows = [row for split in splits.values() for row in split]
+    assert len({*rows}) == len(rows)
+    for shortest, longest in ((3, 10), (11, 20), (21, 30)):
+        lengths = {len(source) for source, _ in splits[f"test-{longest}"]}
+        assert min(lengths) >= shortest
+        assert max(lengths) <= longest
+    assert {len(source) for source, _ in splits["train"]} == {*range(3, 31)}
 
 
 def test_encoded_rows() -> None:
