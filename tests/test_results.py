@@ -34,8 +34,10 @@ def test_every_result_of_a_paper_names_its_table_and_is_compared():
     papers = {path for path in RESULTS.glob("*/suite.toml") if "paper" in path.read_text("utf-8")}
     named = {path for path in RESULTS.glob("*/suite.toml") if load_suite(path).published}
     # They ask a question of a paper, with networks or training that it does not have.
-    others = {"deep-glue", "contextualizer-table2-training", "contextualizer-table3-starts"}
-    others.add("relation-table2-wikitext-2")
+    others = {
+        "deep-glue", "contextualizer-table2-training", "contextualizer-table3-starts",
+        "relation-table2-wikitext-2",
+    }  # fmt: skip
     assert {path.parent.name for path in papers - named} == others
     parts = {f"relation-table2-running-{name}" for name in ("rest", "linear")}  # of few seeds
     assert {path.parent.name for path in named} - parts == {
