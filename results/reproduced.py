@@ -1,6 +1,6 @@
 """Compare the committed results with the papers' tables: `python results/reproduced.py`.
 
-Reads studies.toml, and table.csv, times.csv and suite.toml of each study that repeats a published
+Reads studies.toml, and scores.csv, times.csv and suite.toml of each study that repeats a published
 table. Writes the summary into README.md between its markers, and every compared figure into
 published.csv of the study's folder.
 """
@@ -61,7 +61,8 @@ def compared(study: Study) -> pd.DataFrame:
     suite = load_suite(folder / "suite.toml")
     if suite.published is None:
         raise ValueError(f"{folder / 'suite.toml'}: 'published' must name the paper's table")
-    table = pd.read_csv(folder / "table.csv")
+    values = pd.read_csv(folder / "scores.csv").groupby(["task", "method", "metric"], sort=False)
+    table = values["value"].agg(n="count", mean="mean", sd="std").reset_index()
     points = table["metric"].map(lambda name: find_metric(name).points)
     ours = [table.assign(mean=points * table["mean"], sd=points * table["sd"])]
     if (folder / "times.csv").is_file():
@@ -148,7 +149,7 @@ def _within(own: pd.DataFrame) -> str:
 
 def details(study: Study) -> str:
     """Return every compared figure of a study as CSV."""
-    found = compared(study).drop(columns="split")  # table.csv has one split for each task
+    found = compared(study).drop(columns="split")  # one split for each task
     digits = ["published", "published_sd", "mean", "sd", "difference"]
     return found.assign(**{name: found[name].round(6) for name in digits}).to_csv(
         index=False, lineterminator="\n"
