@@ -35,7 +35,7 @@ $(VENV)/test.stamp: $(VENV)/base.stamp
 	@touch $@
 
 $(VENV)/all.stamp: $(VENV)/test.stamp
-	$(EDITABLE) '.[test,jax,torch,ray,browser,notebooks,docs,datasets,tensorboard,wandb,mlflow,trackio,examples,release]'
+	$(EDITABLE) '.[test,jax,torch,browser,notebooks,docs,datasets,tensorboard,wandb,mlflow,trackio,examples,release]'
 	@command -v chromium || command -v chromium-browser \
 	|| (apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium) \
 	|| echo 'No Chromium could be installed: the tests that look at reports in a browser will be skipped.'
@@ -60,7 +60,7 @@ demo: $(VENV)/base.stamp  ## train, compare and submit on built-in data, in a fe
 test: $(VENV)/test.stamp  ## fast tests on TensorFlow, a few on JAX and PyTorch; 5 minutes or more on 2 cores
 	$(EACH_PART) fast-on-tensorflow few-on-jax few-on-torch
 
-test-all: $(VENV)/all.stamp  ## all tests: browser, Ray cluster, 10,000 broken inputs, all layers on JAX and PyTorch
+test-all: $(VENV)/all.stamp  ## all tests: browser, 10,000 broken inputs, all layers on JAX and PyTorch
 	$(EACH_PART) all-on-tensorflow fuzz layers-on-jax layers-on-torch
 
 fast-on-tensorflow:

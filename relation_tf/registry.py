@@ -457,16 +457,6 @@ def register_source(name: str, **declaration: Any) -> Callable[[Any], Any]:
     return _decorator(SOURCES, name, lambda find: DataSource(find, **declaration))
 
 
-EXECUTORS: Registry[Callable[..., Any]] = Registry(
-    "executor", "relation_tf.bench.workers", shapes_runs=False
-)
-
-
-def register_executor(name: str) -> Callable[[Any], Any]:
-    """Register a function that executes runs: `--executor <name>`, see `bench.workers`."""
-    return _decorator(EXECUTORS, name, lambda execute: execute)
-
-
 def make_part(
     kind: str,
     name: str,

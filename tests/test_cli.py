@@ -211,7 +211,7 @@ def test_wrong_margins_are_refused(values):
         ("run demo --methds relation-64", "--methods"),
         ("run dmeo", "demo"),
         ("run demo --methods relaton-64", "relation-64"),
-        ("run demo --executor lcal", "local"),
+        ("run demo --strategy miror", "mirrored"),
         ("run demo --set epoch=3", "epochs"),
         ("check-layer relatn", "relation"),
         ("compare scores.csv --lower-is-better rte", "RTE"),

@@ -56,7 +56,7 @@ def test_each_command_knows_the_parts(folder):
     planned, _, after, *_ = commands(
         folder,
         "plan extended.toml",
-        "run extended.toml --executor backwards",
+        "run extended.toml",
         "status runs/extended",
         "report runs/extended --plugin my_parts",
         "compare runs/extended --plugin my_parts --out comparison",

@@ -48,27 +48,6 @@ class RunOptions:
     run_timeout: float | None = option(
         None, "Stop a run after this time and mark it as failed.", "SECONDS", above=0
     )
-    executor: str = option(
-        "local",
-        "Executor of the runs: local, ray (without --jobs: as many runs as fit), or a plugin's.",
-        "NAME",
-    )
-    address: str | None = option(
-        None, "Head node of the Ray cluster; auto: the cluster on this machine.", "HOST:PORT"
-    )
-    run_cpus: float | None = option(
-        None,
-        "CPUs per run on a Ray cluster.",
-        "N",
-        shown="threads of the run",
-        least=0.001,
-    )
-    run_gpus: float | None = option(
-        None, "GPUs per run on a Ray cluster.", "N", shown="0", least=0, most=1
-    )
-    run_memory: float | None = option(
-        None, "Memory per run on a Ray cluster, in GiB.", "GIB", least=0.001
-    )
     strategy: str | None = option(
         None,
         "Distribute each run over the GPUs of this machine: mirrored.",
@@ -102,29 +81,17 @@ class RunOptions:
             value = getattr(self, name) or ()
             self._set(name, (value,) if isinstance(value, str) else tuple(value))
         check_fields(self)
-        alone, strategy = self.strategy is None, f"with --strategy {self.strategy}"
         rules = (
             ("devices", self.strategy == "mirrored", "needs --strategy mirrored"),
             (
-                "executor",
-                alone or self.executor == "local",
-                f"must be local {strategy}, which chooses machines and devices",
-            ),
-            (
                 "jobs",
-                alone or self.jobs == 1,
-                f"must be 1 {strategy}, which uses all devices for each run",
-            ),
-            *(
-                (name, self.executor != "local", "needs --executor ray")
-                for name in ("address", "run_cpus", "run_gpus", "run_memory")
+                self.strategy is None or self.jobs == 1,
+                f"must be 1 with --strategy {self.strategy}, which uses all devices for each run",
             ),
         )
         for name, is_allowed, requirement in rules:
             if getattr(self, name) is not None and not is_allowed:
                 raise OptionError(name, requirement)
-        if self.executor == "ray" and self.address is None:
-            raise OptionError("executor", "must have --address with ray")
 
     def say(self, line: str) -> None:
         """Print a line for the user, unless the options are quiet."""

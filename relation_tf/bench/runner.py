@@ -28,7 +28,7 @@ from relation_tf.config.user_code import (
 from relation_tf.errors import OptionError, RelationError, SuiteError, one_line
 from relation_tf.files import expand_home
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.registry import EXECUTORS, SOURCES
+from relation_tf.registry import SOURCES
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.metrics import check_installed
 from relation_tf.tasks.sources import TaskSource, digest_of_file, shortfalls
@@ -67,7 +67,7 @@ def run_suite(
         replace_methods: Methods to use instead of the suite's: `Method`s, Keras layer classes or
             names of mechanisms. A reference or control that is not among them no longer applies,
             nor does its margin.
-        **options: Fields of `relation_tf.bench.RunOptions`: `data`, `jobs`, `executor` and others.
+        **options: Fields of `relation_tf.bench.RunOptions`: `data`, `jobs`, `strategy` and others.
 
     Returns:
         The results of all finished runs in the folder.
@@ -88,7 +88,6 @@ def run_suite(
     suite = load(suite, settings, replace_methods, run_options.plugins)
     folder = RunFolder(folder_of(suite, out))
     tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
-    EXECUTORS.find(run_options.executor)
     if run_options.track:
         from relation_tf.bench.tracking import check_trackers
 
@@ -141,7 +140,7 @@ def _train_pending(
             RunGroup(part, folder.path, options, suite.save_models, began=folder.began)
             for part in group_runs(suite, free, options.jobs or 1)
         ]
-        EXECUTORS.find(options.executor)(groups, notify, options)
+        workers.run_locally(groups, notify, options)
 
     with Progress(folder.path, len(runs), pending, lost, quiet=options.quiet) as progress:
         for line in lines:
@@ -280,8 +279,7 @@ def find_requested(suite: Suite, chosen: Sequence[RunConfig], options: RunOption
 
 def notes_of(requested: RequestedRuns, options: RunOptions) -> Iterator[str]:
     """Yield notes on the machine and the data."""
-    alone = options.jobs == 1 or (options.jobs is None and options.executor == "local")
-    if requested.suite.timed and not alone:
+    if requested.suite.timed and (options.jobs or 1) > 1:
         yield "parallel runs slow each other down; use --jobs 1 for exact times"
     sources = requested.sources.values()
     if incomplete := [shortfall for source in sources for shortfall in shortfalls(source)]:
@@ -305,13 +303,6 @@ def check_requirements(suite: Suite, chosen: Sequence[RunConfig], options: RunOp
         OptionError, SuiteError: If an option excludes a key of the suite.
     """
     check_installed({metric for config in chosen for metric in find_task(config.entry).metrics})
-    if options.executor != "local" and suite.pretrained is not None:
-        raise OptionError(
-            "executor",
-            "must be local for a suite with a pre-trained encoder: its folder is not "
-            f"sent to other machines. Received: {options.executor}, with pretrained = "
-            f"{suite.pretrained!r}",
-        )
     if options.strategy is None:
         return
     timed = next((run.task for run in chosen if find_task(run.entry).timed), None)

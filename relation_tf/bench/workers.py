@@ -1,20 +1,9 @@
-"""Groups of runs, executors and worker processes.
+"""Groups of runs and worker processes.
 
 The process of a command never imports TensorFlow to train. A worker is a Python process that calls
 functions of this package, one after the other, and sends events and results back. If it dies or
-hangs, only its run is lost. `call` calls one function in a worker. `--executor NAME` chooses an
-executor: a function of the groups, a callback for events and the options of the run. It must train
-each group, in any process that can access its folder:
-
-    from relation_tf.registry import register_executor
-
-    @register_executor("backwards")
-    def backwards(groups, notify, options):
-        for group in reversed(groups):
-            group.train(notify)
-
-Use `run_in_workers` for workers that may die, see `ray_cluster.py`. Several processes can train the
-runs of a folder: each locks the runs that it trains, see `train_shared`.
+hangs, only its run is lost. `call` calls one function in a worker. Several processes, also of other
+machines, can train the runs of a folder: each locks the runs that it trains, see `train_shared`.
 """
 
 from __future__ import annotations
@@ -56,7 +45,7 @@ from relation_tf.config.suite import Suite
 from relation_tf.config.user_code import load_plugins
 from relation_tf.errors import DivergedError, RelationError, SuiteError, one_line
 from relation_tf.files import write_json
-from relation_tf.registry import Registry, register_executor
+from relation_tf.registry import Registry
 from relation_tf.settings import Function
 from relation_tf.system import kill_group
 from relation_tf.terminal import loading_quietly, stderr_to
@@ -290,7 +279,6 @@ _POLL = 1.0  # seconds between two looks at the time of runs, if it is limited
 Event = dict[str, Any]
 
 
-@register_executor("local")
 def run_locally(groups: Sequence[Group], notify: EventCallback, options: RunOptions) -> None:
     """Train groups in `options.jobs` worker processes of this machine.
 
@@ -312,14 +300,6 @@ def run_locally(groups: Sequence[Group], notify: EventCallback, options: RunOpti
         return _Process.idle_or_new(arrived)
 
     run_in_workers(groups, options.jobs or 1, make, wait_for, notify, options.run_timeout)
-
-
-@register_executor("ray")
-def run_on_ray(groups: Sequence[Any], notify: EventCallback, options: RunOptions) -> None:
-    """Train groups on a Ray cluster, see `relation_tf.bench.ray_cluster`."""
-    from relation_tf.bench import ray_cluster
-
-    ray_cluster.run_on_ray(groups, notify, options)
 
 
 def call(
@@ -477,7 +457,7 @@ def run_in_workers(
 
     If a worker dies (killed, out of memory), its run is tried a second time and then counts as
     failed. The other runs of its group continue in another worker. A worker that dies before it
-    begins the run, such as on a node that was lost, is replaced up to four times.
+    begins the run is replaced up to four times.
 
     Args:
         groups: The groups, in the order in which they start.

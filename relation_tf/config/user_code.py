@@ -87,7 +87,7 @@ def _check_source(module: str, places: Sequence[str]) -> None:
 def shaping_plugins(modules: Iterable[str]) -> list[str]:
     """Return the plugins that can change the results of a run.
 
-    Excludes plugins that register only executors, report sections and statistical procedures.
+    Excludes plugins that register only report sections and statistical procedures.
 
     Args:
         modules: Names of imported plugins.

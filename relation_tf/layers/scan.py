@@ -27,9 +27,12 @@ def decays_between(log_decays: Any) -> Any:
     Returns:
         Tensor of shape `(chunks, batch, heads, size, size)`.
     """
-    seen = causal_mask(ops.shape(log_decays)[3])
+    size = ops.shape(log_decays)[3]
+    seen = causal_mask(size)
     later = ops.logical_not(ops.transpose(seen))
-    return ops.where(seen, ops.exp(ops.cumsum(ops.where(later, log_decays, 0.0), axis=3)), 0.0)
+    # As a matrix product, several times faster than a cumulative sum on a CPU.
+    sums = ops.matmul(ops.cast(seen, log_decays.dtype), ops.where(later, log_decays, 0.0))
+    return ops.where(seen, ops.exp(sums), 0.0)
 
 
 def pairs_of_blocks(x: Any, block: int) -> Any:
@@ -40,8 +43,8 @@ def pairs_of_blocks(x: Any, block: int) -> Any:
 
 def number_and_size(length: Any) -> tuple[Any, Any]:
     """Return the number of chunks of a sequence, and the number of tokens of each."""
-    num_chunks = length // CHUNK + 1
-    return num_chunks, length // num_chunks + 1  # At least one token, for zero tokens too.
+    num_chunks = abs(length - 1) // CHUNK + 1  # At least one, for zero tokens too.
+    return num_chunks, abs(length - 1) // num_chunks + 1
 
 
 def split(x: Any, num_chunks: Any, size: Any, rows: Any = 0) -> Any:

@@ -13,21 +13,12 @@ from relation_tf.bench.options import RunOptions
 from relation_tf.errors import SuiteError
 from relation_tf.training.session import Distribution
 
-RAY = {"executor": "ray", "address": "127.0.0.1:1"}
-
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"jobs": 0}, "jobs: must be 1 or more. Received: 0"),
         ({"run_timeout": math.nan}, "run_timeout: must be above 0. Received: nan"),
-        ({"executor": "ray"}, "executor: must have --address with ray"),
-        ({"address": "127.0.0.1:1"}, "address: needs --executor ray"),
-        ({"run_gpus": 0.5}, "run_gpus: needs --executor ray"),
-        ({"strategy": "mirrored", **RAY}, "executor: must be local with --strategy mirrored"),
-        ({"run_cpus": 0, **RAY}, "run_cpus: must be 0.001 or more. Received: 0"),
-        ({"run_memory": math.inf, **RAY}, "run_memory: must be 0.001 or more. Received: inf"),
-        ({"run_gpus": 2, **RAY}, "run_gpus: must be 1 or less. Received: 2"),
         ({"strategy": "ring"}, "strategy: must be 'mirrored'. Received: ring"),
         ({"devices": 2}, "devices: needs --strategy mirrored"),
         ({"strategy": "mirrored", "jobs": 2}, "jobs: must be 1 with --strategy mirrored"),

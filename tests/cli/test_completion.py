@@ -61,7 +61,7 @@ def test_names_are_offered(call, monkeypatch, line, offered):
 def test_nothing_slow_is_loaded(work):
     program = (
         "import atexit, sys; from relation_tf.cli import main\n"
-        "atexit.register(lambda: print(sorted({'keras', 'tensorflow', 'matplotlib', 'ray'} "
+        "atexit.register(lambda: print(sorted({'keras', 'tensorflow', 'matplotlib'} "
         "& sys.modules.keys()), file=sys.stderr))\nmain()"
     )
     answer = python(program, work, **request("relation-tf run demo --tasks C"))

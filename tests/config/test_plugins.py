@@ -10,7 +10,7 @@ from relation_tf.config import load_suite
 from relation_tf.config.suite import make_suite
 from relation_tf.config.user_code import load_plugins, plugins_digest, shaping_plugins
 from relation_tf.errors import SuiteError
-from relation_tf.registry import EXECUTORS, METRICS, Registry
+from relation_tf.registry import METRICS, SECTIONS, Registry
 
 SUITE = 'name = "x"\ntasks = ["RTE"]\nplugins = ["{}"]\n[[method]]\nmechanism = "relation"\n'
 
@@ -84,18 +84,18 @@ def test_the_module_that_registers_a_part_owns_its_name(tmp_path):
 def test_a_package_whose_inner_module_registers_a_metric_can_change_runs(tmp_path):
     package = tmp_path / "plug_lab"
     package.mkdir()
-    executor = "from relation_tf.registry import register_executor as r\nr({0!r})(print)\n"
+    section = "from relation_tf.registry import register_section as r\nr({0!r})(print)\n"
     metric = "from relation_tf.registry import register_metric\nregister_metric('plug_inner')(max)"
-    (package / "__init__.py").write_text(executor.format("plug_outer") + "import plug_lab.inner\n")
+    (package / "__init__.py").write_text(section.format("plug_outer") + "import plug_lab.inner\n")
     (package / "inner.py").write_text(metric)
-    (tmp_path / "plug_execute.py").write_text(executor.format("plug_execute"))
+    (tmp_path / "plug_show.py").write_text(section.format("plug_show"))
     (tmp_path / "plug_nothing.py").write_text("")
-    names = ["plug_lab", "plug_execute", "plug_nothing"]
+    names = ["plug_lab", "plug_show", "plug_nothing"]
     load_plugins(names)
     assert shaping_plugins(names) == ["plug_lab", "plug_nothing"]
     METRICS.remove("plug_inner")
-    for name in ("plug_outer", "plug_execute"):
-        EXECUTORS.remove(name)
+    for name in ("plug_outer", "plug_show"):
+        SECTIONS.remove(name)
 
 
 @pytest.mark.parametrize("name", ["a,b", "a/b", "a\\b", "", "a\n"])
