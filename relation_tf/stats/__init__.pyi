@@ -14,9 +14,10 @@ from .items import mcnemar as mcnemar
 from .items import score_errors as score_errors
 from .non_inferiority import NonInferiorityResult as NonInferiorityResult
 from .non_inferiority import non_inferiority as non_inferiority
-from .over_tasks import FriedmanNemenyiResult as FriedmanNemenyiResult
+from .over_tasks import FriedmanResult as FriedmanResult
 from .over_tasks import SignedRankResult as SignedRankResult
 from .over_tasks import friedman_nemenyi as friedman_nemenyi
+from .over_tasks import friedman_wilcoxon as friedman_wilcoxon
 from .over_tasks import wilcoxon_holm as wilcoxon_holm
 from .over_tasks import win_tie_loss as win_tie_loss
 from .pair_tests import BrunnerMunzelResult as BrunnerMunzelResult

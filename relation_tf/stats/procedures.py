@@ -18,6 +18,7 @@ from relation_tf.stats.design import (
 )
 from relation_tf.stats.over_tasks import (
     friedman_nemenyi,
+    friedman_wilcoxon,
     nemenyi_attainable_pvalue,
     signed_rank_attainable_pvalue,
     wilcoxon_holm,
@@ -37,6 +38,7 @@ from relation_tf.words import at_least, count, format_level, pvalue_only
 
 _steel_bound = partial(attainable_pvalue, test="steel")
 _stratified_steel_bound = partial(stratified_attainable_pvalue, test="steel")
+_signed_rank_bound = partial(signed_rank_attainable_pvalue, against_control=False)
 _brunner_munzel_bound = partial(attainable_with_holm, against_control=True)
 for _name, _procedure in {
     "steel-dwass": Procedure(
@@ -64,6 +66,14 @@ for _name, _procedure in {
     "friedman-nemenyi": Procedure(
         friedman_nemenyi, "over-tasks", "Nemenyi's test", "rank difference",
         nemenyi_attainable_pvalue, least_methods=3,
+    ),
+    "friedman-wilcoxon": Procedure(
+        friedman_wilcoxon, "over-tasks", "Wilcoxon's signed-rank test with Holm", "W",
+        _signed_rank_bound, least_methods=3,
+    ),
+    "wilcoxon-pairs": Procedure(
+        wilcoxon_holm, "over-tasks", "Wilcoxon's signed-rank test with Holm", "W",
+        _signed_rank_bound,
     ),
     "wilcoxon-holm": Procedure(
         wilcoxon_holm, "over-tasks", "Wilcoxon's signed-rank test with Holm", "W",

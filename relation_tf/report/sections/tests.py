@@ -44,7 +44,7 @@ from relation_tf.report.drawing import (
 from relation_tf.report.scores import Scores
 from relation_tf.report.text import Statement, render, state
 from relation_tf.stats import (
-    FriedmanNemenyiResult,
+    FriedmanResult,
     PairwiseResult,
     SignedRankResult,
     StratifiedResult,
@@ -256,12 +256,12 @@ class OverTasks:
     @property
     def generalizes(self) -> bool:
         """If True, the result is also about similar tasks: the test uses one mean of each task."""
-        return isinstance(self.result, FriedmanNemenyiResult | SignedRankResult)
+        return isinstance(self.result, FriedmanResult | SignedRankResult)
 
     @property
     def ranks(self) -> pd.DataFrame | None:
         """Ranks of the methods on each task, for Friedman's and Nemenyi's tests."""
-        return self.result.ranks if isinstance(self.result, FriedmanNemenyiResult) else None
+        return self.result.ranks if isinstance(self.result, FriedmanResult) else None
 
 
 def over_tasks(scores: Scores) -> OverTasks | None:
@@ -728,14 +728,14 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
         "table": None,
         "stratified": isinstance(result, StratifiedResult),
         "signed_rank": isinstance(result, SignedRankResult),
-        "ranks": isinstance(result, FriedmanNemenyiResult),
+        "ranks": isinstance(result, FriedmanResult),
         "best": at_least(best, scores.alpha) if best else "",
     }
     if isinstance(result, StratifiedResult):
         null = result.null
         random = null is not None and null.method == "monte-carlo"
         values["drawn"] = null.permutations if null is not None and random else None
-    if isinstance(result, FriedmanNemenyiResult):
+    if isinstance(result, FriedmanResult):
         title = f"{len(test.tasks)} tasks"
         return values | {
             "picture": critical_difference(
