@@ -241,7 +241,12 @@ class Scores:
     @property
     def procedure_over_tasks(self) -> Procedure:
         """The statistical procedure over tasks."""
-        return PROCEDURES.find(self.test_over_tasks or default_over_tasks(self.control))
+        default = default_over_tasks(
+            self.control,
+            num_seeds=most_seeds(self.table),
+            num_methods=self.table["method"].nunique(),
+        )
+        return PROCEDURES.find(self.test_over_tasks or default)
 
     @property
     def controls(self) -> str | None:

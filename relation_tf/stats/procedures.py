@@ -92,12 +92,21 @@ def default_procedure(control: object = None) -> str:
     return "steel-dwass" if control is None else "steel"
 
 
-def default_over_tasks(control: object = None) -> str:
-    """Return the default procedure over tasks, stratified Steel-Dwass or Steel with a control.
+def default_over_tasks(control: object = None, *, num_seeds: int = 2, num_methods: int = 3) -> str:
+    """Return the default procedure over tasks.
+
+    With several seeds it is stratified Steel-Dwass, or Steel with a control. With one score for
+    each task and method it is Friedman's test with Wilcoxon's tests of all pairs, or Wilcoxon's
+    test with a control or for two methods: the stratified test would only count wins.
 
     Args:
         control: The method that all others are compared with, or None.
+        num_seeds: Largest number of seeds of a method on a task.
+        num_methods: Number of methods.
     """
+    if num_seeds < 2:
+        pairs = "wilcoxon-pairs" if num_methods < 3 else "friedman-wilcoxon"
+        return pairs if control is None else "wilcoxon-holm"
     return "stratified-steel-dwass" if control is None else "stratified-steel"
 
 

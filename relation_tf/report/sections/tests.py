@@ -299,7 +299,8 @@ def over_tasks(scores: Scores) -> OverTasks | None:
         pairs["effect_low"], pairs["effect_high"] = intervals["low"], intervals["high"]
     notes = [*getattr(result, "notes", ())]
     known = scores.comparable or any("depend on the units" in note for note in notes)
-    if isinstance(result, SignedRankResult) and not known:
+    ranked = getattr(result, "signed_ranks", result)
+    if isinstance(ranked, SignedRankResult) and not known:
         notes.append(
             "The tasks have different units or directions, so the ranks of differences depend on "
             "the units"
@@ -737,8 +738,10 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
         values["drawn"] = null.permutations if null is not None and random else None
     if isinstance(result, FriedmanResult):
         title = f"{len(test.tasks)} tasks"
+        if result.signed_ranks is not None and part.pairs_listed:
+            values["table"] = _table_over_tasks(test, part)
         return values | {
-            "picture": critical_difference(
+            "picture": rank_diagram(
                 {str(name): float(rank) for name, rank in result.average_ranks.items()},
                 [[*map(str, clique)] for clique in result.cliques()],
                 result.critical_difference,
@@ -769,22 +772,23 @@ def _table_over_tasks(test: OverTasks, part: Comparison) -> Table:
     return Table("Pairs of methods over all tasks", columns, rows, paper=paper)
 
 
-_AXIS, _BAR = 2.5, 0.11  # axis of ranks and distance between bars, in inches
+_AXIS, _BAR, _LABEL = 2.6, 0.4, 0.36  # axis in inches; distances of bars and labels in rows
 
 
-def critical_difference(
+def rank_diagram(
     ranks: Mapping[str, float],
     cliques: Sequence[Sequence[str]],
     critical_difference: float,
     title: str,
     styles: Mapping[str, Style],
 ) -> Picture | None:
-    """Return a rank diagram: bars on the right join methods that do not differ significantly.
+    """Return a critical difference diagram: methods on an axis of ranks, and their groups under it.
 
     Args:
         ranks: Method -> its average rank; 1 is the best.
         cliques: Groups of methods that do not differ significantly.
-        critical_difference: Smallest significant difference between average ranks.
+        critical_difference: Smallest significant difference between average ranks, drawn above the
+            axis; NaN for a test without one.
         title: Title.
         styles: Style of each method.
 
@@ -795,7 +799,7 @@ def critical_difference(
         >>> from relation_tf.report.drawing import styles
         >>> ranks = {"mlp": 2.8, "attention": 1.7, "relation": 1.5}
         >>> cliques = [["relation", "attention"]]
-        >>> picture = critical_difference(ranks, cliques, 1.05, "Nine tasks", styles(list(ranks)))
+        >>> picture = rank_diagram(ranks, cliques, 1.05, "Nine tasks", styles(list(ranks)))
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
         Nine tasks, average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical
         difference 1.05; no significant difference: relation and attention.
@@ -807,30 +811,34 @@ def critical_difference(
     if len(ranks) < 2:
         return None
     ordered = sorted(ranks, key=lambda name: ranks[name])
-    joined = [[name for name in ordered if name in clique] for clique in cliques if len(clique) > 1]
+    groups = [[name for name in ordered if name in clique] for clique in cliques if len(clique) > 1]
     values = ", ".join(f"{name} {ranks[name]:.2f}" for name in ordered)
+    has_difference = math.isfinite(critical_difference)
     alt = (
         f"{title}, average ranks, the best first: {values}; "
-        f"critical difference {critical_difference:.2f}; "
-        f"no significant difference: {'; '.join(map(' and '.join, joined)) or 'none'}."
+        + (f"critical difference {critical_difference:.2f}; " if has_difference else "")
+        + f"no significant difference: {'; '.join(map(' and '.join, groups)) or 'none'}."
     )
-    bars = _bars((ordered.index(clique[0]), ordered.index(clique[-1])) for clique in joined)
-    names, room = label_width(styles), _BAR * (len(bars) + 1)
-    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, styles)
+    spans = [(ranks[group[0]], ranks[group[-1]]) for group in groups]
+    bars = _lines_of_bars(spans)
+    top = -1.9 if has_difference else -0.9
+    bottom = _BAR * len(bars) + 0.4 + math.ceil(len(ranks) / 2)
+    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, (top, bottom), styles)
+    names = label_width(styles) + _LABEL
     return Picture(
         "ranks",
         "Average ranks; bars join methods that do not differ significantly.",
         [Panel(title, alt, draw)],
-        size=(0.1 + _AXIS + names + room, 0.75 + _ROW * (len(ranks) + 1)),
+        size=(_AXIS + 2 * names, 0.35 + _ROW * (bottom - top)),
         left=names,
-        bottom=0.45,
-        right=0.1 + room,
+        bottom=0.05,
+        right=names,
     )
 
 
-def _bars(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Return bars from first to last row, on the fewest lines without overlap."""
-    lines: list[list[tuple[int, int]]] = []
+def _lines_of_bars(spans: Iterable[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """Return bars between two ranks, on the fewest lines without overlap."""
+    lines: list[list[tuple[float, float]]] = []
     for low, high in sorted(spans):
         free = next((line for line in lines if line[-1][1] < low), None)
         if free is None:
@@ -842,33 +850,40 @@ def _bars(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
 def _draw_ranks(
     ranks: Mapping[str, float],
     ordered: Sequence[str],
-    bars: Sequence[Sequence[tuple[int, int]]],
+    bars: Sequence[Sequence[tuple[float, float]]],
     critical_difference: float,
+    rows: tuple[float, float],
     styles: Mapping[str, Style],
     ax: Axes,
 ) -> None:
     last = len(ranks)
+    ink: dict[str, Any] = {"color": INK, "clip_on": False}
     # With few tasks, the critical difference can be longer than the axis.
-    right = max(last, 1 + critical_difference)
-    # Space on the right for the rank of the last method.
-    ax.set(xlim=(0.7, right + 0.16 * right), ylim=(last - 0.5, -1.7))
-    ax.plot([1, 1 + critical_difference], [-1, -1], color=INK, marker="|", markeredgewidth=1,
-            linewidth=1.5)  # fmt: skip
-    ax.text(1, -1.2, f"critical difference {critical_difference:.2f}", fontsize=8, va="bottom")
-    for y, name in enumerate(ordered):
-        ax.plot(ranks[name], y, **styles[name].mark, markersize=6)
-        ax.annotate(f"{ranks[name]:.2f}", (ranks[name], y), (6, 0), textcoords="offset points",
-                    fontsize=7.5, ha="left", va="center")  # fmt: skip
-    draw_names(ax, dict(enumerate(ordered)))
-    for i, (low, high) in ((i, bar) for i, line in enumerate(bars) for bar in line):
-        ax.plot([1 + _BAR / _AXIS * (i + 1)] * 2, [low - 0.25, high + 0.25], color=INK,
-                linewidth=3, solid_capstyle="butt", transform=ax.get_yaxis_transform(),
-                clip_on=False)  # fmt: skip
-    ax.set_xticks(range(1, int(right) + 1, math.ceil(right / 10)))
-    ax.grid(axis="x")
-    for line in ax.get_xgridlines():  # not behind the critical difference
-        line.set_ydata([0, last / (last + 1.2)])
-    ax.set_xlabel("average rank, 1 is the best")
+    end = last if math.isnan(critical_difference) else max(last, 1 + critical_difference)
+    ax.set_axis_off()
+    ax.set(xlim=(1, end), ylim=rows[::-1])
+    ax.plot([1, last], [0, 0], linewidth=1, **ink)
+    for tick in range(1, last + 1, math.ceil(last / 10)):
+        ax.plot([tick, tick], [0, -0.2], linewidth=1, **ink)
+        ax.text(tick, -0.3, str(tick), fontsize=8, ha="center", va="bottom")
+    if math.isfinite(critical_difference):
+        ax.plot([1, 1 + critical_difference], [-1.2] * 2, marker="|", markeredgewidth=1, **ink)
+        words = f"critical difference {critical_difference:.2f}"
+        ax.text(1, -1.35, words, fontsize=8, va="bottom")
+    for line, spans in enumerate(bars, start=1):
+        for low, high in spans:
+            ax.plot([low - 0.04, high + 0.04], [_BAR * line] * 2, linewidth=3,
+                    solid_capstyle="butt", **ink)  # fmt: skip
+    left = ordered[: math.ceil(last / 2)]
+    for names, edge, side in ((left, 1.0, "right"), (ordered[: len(left) - 1 : -1], end, "left")):
+        for place, name in enumerate(names, start=1):
+            rank, y = ranks[name], _BAR * len(bars) + 0.2 + place
+            ax.plot([rank, rank, edge], [0, y, y], color=styles[name].color, clip_on=False)
+            ax.plot(rank, 0, **styles[name].mark, markersize=6, clip_on=False)
+            words = f"{name} {rank:.2f}" if side == "right" else f"{rank:.2f} {name}"
+            shift = -4 if side == "right" else 4
+            ax.annotate(words, (edge, y), (shift, 0), textcoords="offset points", fontsize=8.5,
+                        ha=side, va="center")  # fmt: skip
 
 
 # ---- Details of the test of each task ----
