@@ -181,6 +181,7 @@ _IN_LATEX = {
     "code": r"\texttt{{{0}}}",
     "superscript": r"\textsuperscript{{{0}}}",
     "deviation": r" {{\footnotesize $\pm$ {0}}}",
+    "cite": r"\cite{{{0}}}",
 }
 
 
