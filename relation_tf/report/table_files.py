@@ -1,0 +1,187 @@
+"""Files of scores as tables: CSV with any separator, Excel, Parquet, JSON and JSON Lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from relation_tf.errors import DataError, quote, reason_of
+from relation_tf.files import LARGEST
+
+_SEPARATORS = ",;\t|"
+_COMMA_DECIMAL = re.compile(r"[+-]?(\d+,\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?%?")
+_POINT_DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?%?")
+
+
+def read_table_file(path: Path) -> pd.DataFrame:
+    """Read a table of scores.
+
+    The format follows from the end of the name: `.xlsx`, `.parquet`, `.jsonl`, `.ndjson`, `.json`
+    (a list of objects), else text with separated fields. Text can be UTF-8 or UTF-16; separators
+    are commas, semicolons, tabs or bars, whichever splits the lines into the most fields. Decimal
+    commas are read if fields are not separated by commas and no number has a decimal point.
+
+    Returns:
+        The cells, as text for text files; without blank rows. The index has the place of each row,
+        such as "scores.csv:7".
+
+    Raises:
+        DataError: If the file cannot be read, is too large or has no header, or if a row has
+            another number of fields; the message names the line.
+    """
+    if path.is_file() and path.stat().st_size > LARGEST:
+        raise DataError(f"{path}: a table of scores must have at most {LARGEST / 2**20:,.0f} MiB")
+    read = _READERS.get(path.suffix.lower(), _read_text)
+    try:
+        table = read(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {reason_of(error)}") from error
+    except ImportError as error:
+        raise DataError(
+            f"{path}: reading {path.suffix} needs {error.name}: pip install 'relation_tf[tables]'"
+        ) from error
+    if table.columns.empty:
+        raise DataError(f"{path}: the file is empty; it must have a header and one row per score")
+    blank = table.map(lambda cell: cell is None or cell != cell or not str(cell).strip())
+    return table[~blank.all(axis=1)]
+
+
+def _read_text(path: Path) -> pd.DataFrame:
+    text = _decoded(path)
+    separator = _separator(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    header: list[str] | None = None
+    rows, lines = [], []
+    for fields in reader:
+        if not any(field.strip() for field in fields):
+            continue
+        if header is None:
+            header = [field.strip() for field in fields]
+            continue
+        if len(fields) != len(header):
+            raise DataError(
+                f"{path}:{reader.line_num}: must have {len(header)} fields, as the header. "
+                f"Received: {len(fields)}, {quote(separator.join(fields))}"
+            )
+        rows.append([field.strip() for field in fields])
+        lines.append(f"{path}:{reader.line_num}")
+    table = pd.DataFrame(rows, lines, header or [], dtype=object)
+    return table if separator == "," else _with_points(table)
+
+
+def _decoded(path: Path) -> str:
+    """Return the text of a file in UTF-8 or UTF-16, with or without a byte order mark."""
+    data = path.read_bytes()
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        encoding = "utf-16"
+    elif b"\0" in data[:200]:
+        encoding = "utf-16-le" if data[1:2] == b"\0" else "utf-16-be"
+    else:
+        encoding = "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise DataError(
+            f"{path}:{line}: must be text in UTF-8 or UTF-16. Received: byte "
+            f"{data[error.start]:#04x}"
+        ) from error
+
+
+def _separator(text: str) -> str:
+    """Return the separator that splits most of the first lines into the same number of fields."""
+    lines = [line for line in text.splitlines()[:50] if line.strip()]
+
+    def fields(separator: str) -> tuple[int, int]:
+        counts = Counter(len(row) for row in csv.reader(lines, delimiter=separator))
+        number, times = max(counts.items(), key=lambda pair: (pair[0] > 1, pair[1]), default=(1, 0))
+        return times * (number > 1), number
+
+    return max(_SEPARATORS, key=fields)
+
+
+def _with_points(table: pd.DataFrame) -> pd.DataFrame:
+    """Replace decimal commas by points, if no number has a point."""
+    cells = [cell for name in range(table.shape[1]) for cell in table.iloc[:, name]]
+    if any(map(_POINT_DECIMAL.fullmatch, cells)) or not any(map(_COMMA_DECIMAL.fullmatch, cells)):
+        return table
+
+    def converted(cell: str) -> str:
+        is_number = _COMMA_DECIMAL.fullmatch(cell)
+        return cell.replace(".", "").replace(",", ".") if is_number else cell
+
+    return table.map(converted)
+
+
+def _read_excel(path: Path) -> pd.DataFrame:
+    """Read the first sheet that is not empty."""
+    sheets = pd.read_excel(path, sheet_name=None, dtype=object)
+    table = next((sheet for sheet in sheets.values() if len(sheet)), pd.DataFrame())
+    return table.set_axis([f"{path}:{number}" for number in range(2, len(table) + 2)])
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    table = pd.read_parquet(path)
+    if any(name is not None for name in table.index.names):
+        table = table.reset_index()
+    return table.set_axis([f"{path}, row {number}" for number in range(1, len(table) + 1)])
+
+
+def _read_json(path: Path) -> pd.DataFrame:
+    """Read a list of objects."""
+    text = _decoded(path)
+    try:
+        rows = json.loads(text)
+    except ValueError as error:
+        if "\n{" in text.strip():
+            return _read_json_lines(path)
+        raise DataError(f"{path}: must be JSON: {error}") from error
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DataError(f"{path}: must be a list of objects, one per row")
+    return _of_objects(rows, [f"{path}, row {number}" for number in range(1, len(rows) + 1)])
+
+
+def _read_json_lines(path: Path) -> pd.DataFrame:
+    rows, places = [], []
+    for number, line in enumerate(_decoded(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: must be JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise DataError(f"{path}:{number}: must be an object. Received: {quote(line)}")
+        rows.append(row)
+        places.append(f"{path}:{number}")
+    return _of_objects(rows, places)
+
+
+def _of_objects(rows: Sequence[Mapping[str, Any]], places: Sequence[str]) -> pd.DataFrame:
+    """Return objects as a table; a nested object has a column for each of its keys, `a.b`."""
+    return pd.DataFrame([dict(_flat(row)) for row in rows], [*places], dtype=object)
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in row.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+_READERS: Mapping[str, Callable[[Path], pd.DataFrame]] = {
+    ".xlsx": _read_excel,
+    ".parquet": _read_parquet,
+    ".json": _read_json,
+    ".jsonl": _read_json_lines,
+    ".ndjson": _read_json_lines,
+}
