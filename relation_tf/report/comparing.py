@@ -293,6 +293,7 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
         origins.append(f"{source.origin}{on}")
     origin = {
         "sources": origins,
+        "read as": [f"{source.label}: {source.layout}" for source in read if source.layout],
         "pre-training": [in_a_line(settings) for settings in pretraining],
         "compare command": [given.command] if given.command else [],
         "compare version": [f"relation_tf {__version__}"],

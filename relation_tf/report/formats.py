@@ -251,7 +251,8 @@ def terminal(data: ReportData) -> str:
     warnings = [fill(f"Warning: {x}", max_lines=4, placeholder=more) for x in data.warnings]
     # What matters most is last: a terminal scrolls the rest away.
     directions = data.scores.stated_directions
-    notes = [fill(directions)] if directions else []
+    notes = [fill(f"Read {layout}.") for layout in data.origin.get("read as", ())]
+    notes += [fill(directions)] if directions else []
     return "\n".join([*_means(data), *notes, *bullets, *warnings, *_verdicts(data, fill)])
 
 

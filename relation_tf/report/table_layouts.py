@@ -154,13 +154,12 @@ def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
     for name, times in table.columns.value_counts().items():
         if times > 1:
             raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
-    for name in table.columns[:1]:
+    for name in [x for x in table.columns if _UNNAMED.fullmatch(x.lower())]:
         numbers = [parsed(cell) for cell in table[name]]
-        if _UNNAMED.fullmatch(name.lower()) and numbers in (
-            [*range(len(table))],
-            [*range(1, len(table) + 1)],
-        ):
+        if numbers in ([*range(len(table))], [*range(1, len(table) + 1)]):
             table = table.drop(columns=name)
+    if table.empty:
+        raise DataError(f"{where} has no rows; it must have one row per score")
     return table
 
 
@@ -170,6 +169,8 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         if name == ROW:
             table.cells.insert(0, ROW, [*map(str, range(1, len(table.cells) + 1))])
         table.named[key] = _column(table, name, f"--columns {key}={name}")
+    replaced = [key for key, name in table.named.items() if key in table.cells and key != name]
+    table.cells = table.cells.drop(columns=[x for x in replaced if x not in table.named.values()])
     known = {name: _words(name) for name in table.columns}
     for key in COLUMNS:
         if key in table.named:
