@@ -27,6 +27,7 @@ from relation_tf.report.sections.learning_time import time_statements
 from relation_tf.report.sections.runs import scored_sets
 from relation_tf.report.sections.tests import (
     cautions,
+    diagram_of,
     differences,
     lacking,
     winners,
@@ -174,7 +175,8 @@ def findings(part: Comparison) -> Iterator[Statement]:
             control=scores.control,
         )
     if not part.tests:
-        yield _no_test(scores, over_tasks=over_tasks is not None)
+        if over_tasks is None or not over_tasks.generalizes:
+            yield _no_test(scores, over_tasks=over_tasks is not None)
         return
     yield from cautions(part)
     on_average = part.pvalues["task"].isin(scores.averages)
@@ -301,6 +303,7 @@ class Answer(Section):
             tables=any(len(part.standings) > 1 or verdict_table(part) for part in parts),
             tested=not data.scores.timed and any(part.tests or part.over_tasks for part in parts),
             generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
+            one_score=data.scores.seeds == 1,
             rows=any("variance" in part.rows for part in parts),
             scored=([], []) if data.results is None else scored_sets(data.results),
             by_task=[
@@ -331,6 +334,7 @@ def _first_screen(part: Comparison) -> list[Block]:
             scores=part.scores,
             table=_standing_table(part),
             figure=_best_figure(part),
+            diagram=diagram_of(part),
         )
     tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
     reasons = {reason for table in tables for reason in table["reason"]}

@@ -236,7 +236,9 @@ class ScoreDots(Section):
     notebook = True
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
-        """Return the figure."""
+        """Return the figure; nothing for one score each on several tasks, as in the table."""
+        if data.scores.seeds == 1 and len(data.scores.tasks) > 1:
+            return []
         picture = score_dots(data.scores, data.drawn, data.collapsed)
         if not picture.panels:
             return []

@@ -737,17 +737,11 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
         random = null is not None and null.method == "monte-carlo"
         values["drawn"] = null.permutations if null is not None and random else None
     if isinstance(result, FriedmanResult):
-        title = f"{len(test.tasks)} tasks"
         if result.signed_ranks is not None and part.pairs_listed:
             values["table"] = _table_over_tasks(test, part)
         return values | {
-            "picture": rank_diagram(
-                {str(name): float(rank) for name, rank in result.average_ranks.items()},
-                [[*map(str, clique)] for clique in result.cliques()],
-                result.critical_difference,
-                title,
-                part.report.styles,
-            ),
+            # Without verdicts, the first screen shows it.
+            "picture": diagram_of(part) if part.verdicts is not None else None,
             "few_tasks": len(result.ranks) < FEW_TASKS,
             "better": winners(result.pairs()),
         }
@@ -770,6 +764,20 @@ def _table_over_tasks(test: OverTasks, part: Comparison) -> Table:
     columns = [Column("First", "method"), Column("Second", "method"), *numbers, Column("Verdict")]
     paper = Paper("over-tasks", render("over-tasks-caption.jinja", over_tasks=test, part=part))
     return Table("Pairs of methods over all tasks", columns, rows, paper=paper)
+
+
+def diagram_of(part: Comparison) -> Picture | None:
+    """Return the critical difference diagram of a comparison; None without average ranks."""
+    test = part.over_tasks
+    if test is None or test.ranks is None:
+        return None
+    return rank_diagram(
+        {str(name): float(rank) for name, rank in test.result.average_ranks.items()},
+        [[*map(str, clique)] for clique in test.result.cliques()],
+        test.result.critical_difference,
+        f"{len(test.tasks)} tasks",
+        part.report.styles,
+    )
 
 
 _AXIS, _BAR, _LABEL = 2.6, 0.4, 0.36  # axis in inches; distances of bars and labels in rows
