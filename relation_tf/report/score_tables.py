@@ -31,14 +31,12 @@ class ScoreTable:
             (None if the table does not say it).
         layout: How the table was read, see `LongTable`.
         notes: Remarks on failed runs.
-        folds: If True, the seeds are folds of a cross-validation.
     """
 
     scores: Scores
     failed: pd.DataFrame
     layout: str
     notes: Sequence[str]
-    folds: bool = False
 
 
 def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> ScoreTable:
@@ -95,6 +93,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
             methods=methods,
             tasks=tasks,
             seeds=most_seeds(means),
+            folds=long.folds,
             metrics=metrics,
             directions={task: suggest_direction(task, metrics.get(task, ())) for task in tasks},
             splits={task: split for task, split in splits.items() if task in tasks},
@@ -102,7 +101,6 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
         lost.assign(status="failed"),
         long.layout,
         failure_notes(failed),
-        long.folds,
     )
 
 

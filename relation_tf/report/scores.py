@@ -48,6 +48,7 @@ class Scores:
         averages: Tasks that are averages over the other tasks.
         directions: Direction of each task; averages have that of their tasks.
         control: Method to compare all others with; by default all pairs are compared.
+        folds: If True, seeds are folds of a cross-validation, which are not independent.
         in_points: If True, scores are fractions and a page shows them times 100.
         points: Other display factors by task, for metrics in other units.
         of_tables: Tasks of tables, which do not name the units of their scores.
@@ -76,6 +77,7 @@ class Scores:
     averages: Sequence[str] = ()
     directions: Mapping[str, Direction] = field(default_factory=dict)
     control: str | None = None
+    folds: bool = False
     in_points: bool = False
     alpha: float = 0.05
     metrics: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -236,14 +238,14 @@ class Scores:
     @property
     def procedure(self) -> Procedure:
         """The statistical procedure."""
-        return PROCEDURES.find(self.test or default_procedure(self.control))
+        return PROCEDURES.find(self.test or default_procedure(self.control, folds=self.folds))
 
     @property
     def procedure_over_tasks(self) -> Procedure:
         """The statistical procedure over tasks."""
         default = default_over_tasks(
             self.control,
-            num_seeds=most_seeds(self.table),
+            num_seeds=1 if self.folds else most_seeds(self.table),
             num_methods=self.table["method"].nunique(),
         )
         return PROCEDURES.find(self.test_over_tasks or default)

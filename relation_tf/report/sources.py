@@ -338,6 +338,7 @@ def join(
         networks=dict(sorted(networks, key=lambda item: item[0] != item[1])),
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
+        folds=any(source.scores.folds for source in sources),
         artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )

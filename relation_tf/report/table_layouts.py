@@ -64,7 +64,8 @@ class LongTable:
         rows: Columns `task`, `method`, `seed` and `score`, and, if known, `metric`, `split` and
             `diverged`; the index has the place of each row.
         layout: How the table was read, for one line.
-        folds: If True, the seeds are folds of a cross-validation, which share training rows.
+        folds: If True, the seeds are folds of a cross-validation, which share training rows. The
+            user can say that they do not: `--columns seed=fold`.
     """
 
     rows: pd.DataFrame
@@ -144,7 +145,7 @@ def understand(
                 f"{did_you_mean(metric, known)}"
             )
     long = _with_seeds(long)
-    folds = "fold" in _words(found.named.get("seed", ""))
+    folds = "seed" not in columns and "fold" in _words(found.named.get("seed", ""))
     return LongTable(long, _layout(long, found, how), folds)
 
 

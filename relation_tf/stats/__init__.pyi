@@ -8,6 +8,8 @@ from .estimates import cliffs_delta_interval as cliffs_delta_interval
 from .estimates import interquartile_mean as interquartile_mean
 from .estimates import mean_interval as mean_interval
 from .estimates import probability_of_improvement as probability_of_improvement
+from .folds import CorrectedTResult as CorrectedTResult
+from .folds import corrected_resampled_t as corrected_resampled_t
 from .items import RowTest as RowTest
 from .items import ScoreErrors as ScoreErrors
 from .items import mcnemar as mcnemar

@@ -16,6 +16,7 @@ from relation_tf.stats.design import (
     samples_needed,
     stratified_attainable_pvalue,
 )
+from relation_tf.stats.folds import corrected_resampled_t
 from relation_tf.stats.over_tasks import (
     friedman_nemenyi,
     friedman_wilcoxon,
@@ -55,6 +56,12 @@ for _name, _procedure in {
     ),
     "welch": Procedure(welch, "all-pairs", "Welch's test with Holm", "t"),
     "welch-control": Procedure(welch, "against-control", "Welch's test with Holm", "t"),
+    "corrected-t": Procedure(
+        corrected_resampled_t, "all-pairs", "Corrected resampled t test with Holm", "t"
+    ),
+    "corrected-t-control": Procedure(
+        corrected_resampled_t, "against-control", "Corrected resampled t test with Holm", "t"
+    ),
     "stratified-steel-dwass": Procedure(
         stratified_steel_dwass, "over-tasks", "Stratified Steel-Dwass", "W*",
         stratified_attainable_pvalue, equal_spread=True,
@@ -83,12 +90,18 @@ for _name, _procedure in {
     PROCEDURES.add(_name, _procedure, __name__)
 
 
-def default_procedure(control: object = None) -> str:
-    """Return the default procedure of a suite: `"steel"` with a control, else `"steel-dwass"`.
+def default_procedure(control: object = None, *, folds: bool = False) -> str:
+    """Return the default procedure on a task.
+
+    It is `"steel-dwass"`, or `"steel"` with a control; for folds of a cross-validation the
+    corrected resampled t test.
 
     Args:
         control: The method that all others are compared with, or None.
+        folds: If True, the scores of a method are those of folds.
     """
+    if folds:
+        return "corrected-t" if control is None else "corrected-t-control"
     return "steel-dwass" if control is None else "steel"
 
 

@@ -24,6 +24,8 @@ CITED: Mapping[str, tuple[str, ...]] = {
     "brunner-munzel-control": ("brunner2000", "holm1979"),
     "welch": ("welch1947", "holm1979"),
     "welch-control": ("welch1947", "holm1979"),
+    "corrected-t": ("nadeau2003", "holm1979"),
+    "corrected-t-control": ("nadeau2003", "holm1979"),
     "stratified-steel-dwass": ("steel1960", "dwass1960", "vanelteren1960"),
     "stratified-steel": ("steel1959", "vanelteren1960"),
     "friedman-nemenyi": ("friedman1937", "iman1980", "nemenyi1963", "demsar2006"),

@@ -97,6 +97,10 @@ def compare_methods(scores: Scores) -> dict[str, PairwiseResult]:
 def _test(scores: Scores, task: str) -> PairwiseResult | None:
     """Test a task; None unless two methods have two scores and the control has any."""
     samples: dict[Any, list[float]] = {**scores.samples(task)}
+    if scores.folds:  # pairs of the folds that all methods have
+        table = scores.table[scores.table["task"] == task]
+        wide = table.pivot(index="seed", columns="method", values="score").dropna()
+        samples = {name: wide[name].tolist() for name in samples}
     control, procedure = scores.control, scores.procedure
     sizes = sorted(len(values) for values in samples.values())
     if len(sizes) < 2 or sizes[-2] < 2 or (control is not None and control not in samples):
