@@ -275,7 +275,7 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
     scores, read = join(
         read, merge=given.merge, lower_is_better=lower, higher_is_better=higher, alpha=given.alpha
     )
-    scores = with_families(scores, given)
+    scores = replace(with_families(scores, given), same_unit=given.same_unit)
     if any(source.scores.families for source in read):
         scores = drop_lost_control(scores)
     scores = with_margin(with_test(scores, given), given)

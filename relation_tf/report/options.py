@@ -59,6 +59,11 @@ class ComparisonOptions:
     metric: str | None = option(
         None, "Metric to read, of tables with several.", "NAME", shown="the only one of each table"
     )
+    same_unit: bool = option(
+        False,
+        "All tasks have one unit, such as normalized scores: add interquartile means, performance "
+        "profiles and the probability of improvement.",
+    )
     drop_failed: bool = option(
         False,
         "Leave failed runs of tables (empty scores) out of rank tests, which rank them worst.",

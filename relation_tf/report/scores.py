@@ -48,6 +48,7 @@ class Scores:
         averages: Tasks that are averages over the other tasks.
         directions: Direction of each task; averages have that of their tasks.
         control: Method to compare all others with; by default all pairs are compared.
+        same_unit: If True, all tasks are declared to have one unit.
         folds: If True, seeds are folds of a cross-validation, which are not independent.
         in_points: If True, scores are fractions and a page shows them times 100.
         points: Other display factors by task, for metrics in other units.
@@ -78,6 +79,7 @@ class Scores:
     directions: Mapping[str, Direction] = field(default_factory=dict)
     control: str | None = None
     folds: bool = False
+    same_unit: bool = False
     in_points: bool = False
     alpha: float = 0.05
     metrics: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -294,7 +296,8 @@ class Scores:
     @cached_property
     def unit_remark(self) -> str:
         """Remark if only a guess of the units prevents a mean over tasks; else empty."""
-        return self.unlike_units(self.main_tasks) if self._one_kind and not self.timed else ""
+        guessed = self._one_kind and not self.timed and not self.same_unit
+        return self.unlike_units(self.main_tasks) if guessed else ""
 
     def unlike_units(self, tasks: Sequence[str]) -> str:
         """Return a remark if tasks of tables probably have different units; else empty."""

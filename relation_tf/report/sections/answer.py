@@ -108,6 +108,9 @@ def leading(part: Comparison, lost: Collection[str]) -> Statement | None:
     if left_out:
         table = table.drop([name for name in table.index if name in lost])
     best = _best(table[measure], lower)
+    if not part.aggregates.empty and not left_out:
+        lower = scores.main_tasks[0] in scores.lower_is_better
+        measure, best = "interquartile mean", _best(part.aggregates["iqm"].dropna(), lower) or best
     return state(
         "leading",
         methods=best,
