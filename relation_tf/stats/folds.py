@@ -90,7 +90,7 @@ def corrected_resampled_t(
         >>> relation = [0.75, 0.76, 0.73, 0.77, 0.77]
         >>> result = corrected_resampled_t({"mlp": mlp, "relation": relation})
         >>> print(f"{result.pvalue.loc['mlp', 'relation']:.4f}")
-        0.0011
+        0.0016
 
     References:
         C. Nadeau, Y. Bengio (2003), Inference for the generalization error, Machine Learning 52,
