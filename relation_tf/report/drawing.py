@@ -24,6 +24,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 # Contrast of at least 3:1 on white and dark pages; distinct for color-blind readers (tested).
@@ -117,6 +118,7 @@ class Picture:
         bottom: Bottom margin of a panel in inches.
         right: Right margin of a panel in inches.
         legend: Methods in the legend, if panels do not name them.
+        tikz: The figure as TikZ code for LaTeX; empty for figures that LaTeX includes as PDF.
     """
 
     name: str
@@ -127,6 +129,7 @@ class Picture:
     bottom: float = 0.45
     right: float = 0.1
     legend: Mapping[str, Style] = field(default_factory=dict)
+    tikz: str = ""
 
     @cached_property
     def inline(self) -> list[Markup]:
@@ -163,6 +166,17 @@ class Picture:
     def png(self) -> bytes:
         """Return all panels as PNG on white."""
         return _save(self._figure(self.panels, self._across), "png")
+
+    def pdf(self) -> bytes:
+        """Return all panels as PDF (vector graphics), with the legend below."""
+        figure = self._figure(self.panels, self._across)
+        with _style():
+            lines = [Line2D([], [], **style.line, marker=style.marker, label=name)
+                     for name, style in self.legend.items()]  # fmt: skip
+            if lines:
+                figure.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, 0),
+                              ncols=min(4, len(lines)))  # fmt: skip
+        return _save(figure, "pdf")
 
     @property
     def _across(self) -> int:
@@ -293,13 +307,19 @@ def _style(salt: str = "") -> AbstractContextManager[None]:
 def _save(figure: Figure, format: str, salt: str = "") -> bytes:
     buffer = io.BytesIO()
     # Without date and version, equal results give equal bytes.
-    left_out = ("Date", "Creator", "Format", "Type") if format == "svg" else ("Software",)
+    left_out = {
+        "svg": ("Date", "Creator", "Format", "Type"),
+        "png": ("Software",),
+        "pdf": ("Creator", "Producer", "CreationDate"),
+    }[format]
+    box = "tight" if format == "pdf" else None  # a legend is below the panels
     with warnings.catch_warnings(), _style(salt):
         # A browser uses another font for such letters; a PNG shows boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        figure.savefig(buffer, format=format, dpi=160, metadata=dict.fromkeys(left_out))
+        metadata = dict.fromkeys(left_out)
+        figure.savefig(buffer, format=format, dpi=160, metadata=metadata, bbox_inches=box)
     content = buffer.getvalue()
-    if format == "png":
+    if format != "svg":
         return content
     # Round coordinates to a tenth of a point, but not text.
     return re.sub(rb"<[^>]*>", lambda tag: re.sub(rb"(\d\.\d)\d+", rb"\1", tag[0]), content)

@@ -29,10 +29,10 @@ from relation_tf.report.blocks import (
     within,
 )
 from relation_tf.report.data import ReportData
-from relation_tf.report.drawing import swatch
+from relation_tf.report.drawing import Picture, swatch
 from relation_tf.report.sections.answer import standings
 from relation_tf.report.sections.verdicts import verdict_table
-from relation_tf.report.text import inline
+from relation_tf.report.text import escape_latex, inline
 from relation_tf.words import first_of, number
 
 _IN_HTML = {
@@ -154,27 +154,6 @@ def _inline_markdown(text: str) -> str:
 
 
 _NO_WIDER = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
-_LATEX = {
-    **{x: f"\\{x}" for x in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "`": r"\textasciigrave{}",
-    "-": "-{}",  # before another one: no dash
-    "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "|": r"\textbar{}",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "−": "$-$",
-    "–": "--",
-    "▲": r"$\uparrow$",
-    "▼": r"$\downarrow$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-    "†": r"\dag{}",
-    "∞": r"$\infty$",
-}  # fmt: skip
 _IN_LATEX = {
     "bold": r"\textbf{{{0}}}",
     "italic": r"\textit{{{0}}}",
@@ -185,32 +164,52 @@ _IN_LATEX = {
 }
 
 
-def latex(data: ReportData) -> str:
-    """Return the tables that have a label and caption for papers.
+_FIGURES_OF_PAPERS = ("answer", "aggregates", "seeds")  # sections
 
-    A table wider than a line is shrunk to fit.
+
+def figures_for_paper(data: ReportData) -> list[Picture]:
+    """Return the figures of `report.tex`."""
+    blocks = [block for name in _FIGURES_OF_PAPERS for block in within(data.blocks.get(name, ()))]
+    return [block.picture for block in blocks if isinstance(block, Figure)]
+
+
+def latex(data: ReportData) -> str:
+    """Return a document with the paragraph, tables and figures for papers.
+
+    It needs `references.bib` and the PDF files of `figures_for_paper` next to it. A table wider
+    than a line is shrunk to fit.
     """
     lines = [
-        f"% {escape_latex(data.title)}",
-        r"% Tables for a paper; they need \usepackage{booktabs,graphicx}.",
-        f"% {escape_latex(data.scores.stated_directions)}",
+        r"\documentclass{article}",
+        r"\usepackage[T1]{fontenc}",
+        r"\usepackage{textcomp,booktabs,graphicx,tikz}",
+        r"\begin{document}",
+        "",
+        rf"\section*{{{escape_latex(data.title)}}}",
     ]
+    for block in data.blocks.get("paper", ()):
+        if isinstance(block, Paragraph | Heading):
+            lines += ["", inline(block.text, escape_latex, _IN_LATEX)]
+    lines += ["", f"% {escape_latex(data.scores.stated_directions)}"]
     for blocks in data.blocks.values():
         for block in within(blocks):
             if isinstance(block, Table) and block.paper is not None:
                 lines += _table_in_latex(block, block.paper)
-    return "\n".join(lines) + "\n"
+    for picture in figures_for_paper(data):
+        lines += _figure_in_latex(picture)
+    return "\n".join([*lines, "", *_REFERENCES, r"\end{document}"]) + "\n"
 
 
-def escape_latex(value: Any) -> str:
-    r"""Escape text for LaTeX, on one line.
+_REFERENCES = (r"\bibliographystyle{plain}", r"\bibliography{references}")
 
-    Example:
-        >>> print(escape_latex("50 % of a_b"))
-        50 \% of a\_b
-    """
-    text = " ".join(str(value).split())
-    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞`]|-(?=-)", lambda match: _LATEX[match[0]], text)
+
+def _figure_in_latex(picture: Picture) -> Iterator[str]:
+    file = rf"figures/{picture.name}.pdf"
+    yield from ("", r"\begin{figure}", r"\centering")
+    yield picture.tikz or rf"{_NO_WIDER}{{\includegraphics{{{file}}}}}"
+    yield rf"\caption{{{escape_latex(picture.alt)}}}"
+    yield rf"\label{{fig:{picture.name}}}"
+    yield r"\end{figure}"
 
 
 def _table_in_latex(table: Table, paper: Paper) -> Iterator[str]:

@@ -21,10 +21,17 @@ from relation_tf.files import expand_home, stays_inside, write_bytes
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.report.blocks import record
 from relation_tf.report.data import ReportData
-from relation_tf.report.formats import latex, markdown, notebook, page, terminal
+from relation_tf.report.formats import (
+    figures_for_paper,
+    latex,
+    markdown,
+    notebook,
+    page,
+    terminal,
+)
 from relation_tf.report.sections.costs import read_costs
 from relation_tf.report.sources import failing_layers, read_report, read_source
-from relation_tf.report.text import state
+from relation_tf.report.text import references, state
 from relation_tf.steps import advance
 
 if TYPE_CHECKING:
@@ -184,6 +191,10 @@ class Report:
             files[f"{name}.csv"] = partial(_csv, table)
         files |= {f"figures/{name}.svg": picture.svg for name, picture in pictures.items()}
         files |= {"report.md": self.markdown, "report.tex": self.latex, "report.html": self.html}
+        files["references.bib"] = lambda: "\n".join(references().values()) + "\n"
+        for picture in figures_for_paper(self.data):
+            if not picture.tikz:
+                files[f"figures/{picture.name}.pdf"] = picture.pdf
         if "scores" in pictures:
             files["figures/scores.png"] = pictures["scores"].png
         return files
@@ -204,6 +215,7 @@ class Report:
             ours = {*earlier, folder / "report.json"}
             if earlier:  # every report has tables
                 ours |= {folder / f"report.{kind}" for kind in ("html", "md", "tex")}
+                ours.add(folder / "references.bib")
             foreign = [file for file in files if file.exists() and file not in ours]
         for source in (source for source in self.read_from if source.resolve() in changed):
             raise SuiteError(
@@ -323,7 +335,7 @@ def _earlier(folder: Path) -> list[Path]:
         content = read_report(folder)
         names = [f"{name}.csv" for name in content["tables"]]
         for name in content["figures"]:
-            names += [f"figures/{name}.svg", f"figures/{name}.png"]
+            names += [f"figures/{name}.{kind}" for kind in ("svg", "png", "pdf")]
     except (SuiteError, KeyError, TypeError):  # no report.json, or from another program
         return []
     # Names from a modified report.json must not lead out of the folder.

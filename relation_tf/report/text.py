@@ -261,3 +261,42 @@ def chunks(template: str, **values: Any) -> Iterator[tuple[str, Any]]:
             yield kind, rest
         elif text:
             yield "", _in_a_line(text)
+
+
+_LATEX = {
+    **{x: f"\\{x}" for x in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "`": r"\textasciigrave{}",
+    "-": "-{}",  # before another one: no dash
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": "$-$",
+    "–": "--",
+    "▲": r"$\uparrow$",
+    "▼": r"$\downarrow$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "†": r"\dag{}",
+    "∞": r"$\infty$",
+    "α": r"$\alpha$",
+    "χ": r"$\chi$",
+    "²": "$^2$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+}  # fmt: skip
+
+
+def escape_latex(value: Any) -> str:
+    r"""Escape text for LaTeX, on one line.
+
+    Example:
+        >>> print(escape_latex("50 % of a_b"))
+        50 \% of a\_b
+    """
+    text = " ".join(str(value).split())
+    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞αχ²≤≥`]|-(?=-)", lambda match: _LATEX[match[0]], text)

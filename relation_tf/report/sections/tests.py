@@ -42,7 +42,7 @@ from relation_tf.report.drawing import (
     label_width,
 )
 from relation_tf.report.scores import Scores
-from relation_tf.report.text import Statement, render, state
+from relation_tf.report.text import Statement, escape_latex, render, state
 from relation_tf.stats import (
     FriedmanResult,
     PairwiseResult,
@@ -845,7 +845,42 @@ def rank_diagram(
         left=names,
         bottom=0.05,
         right=names,
+        tikz=_tikz(ranks, ordered, bars, critical_difference),
     )
+
+
+def _tikz(
+    ranks: Mapping[str, float],
+    ordered: Sequence[str],
+    bars: Sequence[Sequence[tuple[float, float]]],
+    critical_difference: float,
+) -> str:
+    """Return the diagram as TikZ code; one unit is one rank, names are escaped."""
+    last = len(ranks)
+    end = last if math.isnan(critical_difference) else max(last, 1 + critical_difference)
+    lines = [
+        rf"\begin{{tikzpicture}}[x={8 / (end - 1):.3f}cm, y=-.5cm, font=\footnotesize]",
+        rf"\draw (1, 0) -- ({last}, 0);",
+    ]
+    lines += [
+        rf"\draw ({tick}, 0) -- ({tick}, -.2) node[above] {{{tick}}};"
+        for tick in range(1, last + 1, math.ceil(last / 10))
+    ]
+    if math.isfinite(critical_difference):
+        high = 1 + critical_difference
+        lines.append(rf"\draw[|-|] (1, -1.5) -- node[above] {{CD}} ({high:.3f}, -1.5);")
+    for row, spans in enumerate(bars, start=1):
+        for low, high in spans:
+            lines.append(rf"\draw[line width=2pt] ({low - 0.04:.3f}, {_BAR * row:.2f}) -- "
+                         rf"({high + 0.04:.3f}, {_BAR * row:.2f});")  # fmt: skip
+    left = ordered[: math.ceil(last / 2)]
+    for names, edge, side in ((left, 1.0, "left"), (ordered[: len(left) - 1 : -1], end, "right")):
+        for place, name in enumerate(names, start=1):
+            y = _BAR * len(bars) + 0.2 + place
+            label = f"{escape_latex(name)} ({ranks[name]:.2f})"
+            corner = f"({ranks[name]:.3f}, 0) |- ({edge:.3f}, {y:.2f})"
+            lines.append(rf"\draw {corner} node[{side}] {{{label}}};")
+    return "\n".join([*lines, r"\end{tikzpicture}"])
 
 
 def _lines_of_bars(spans: Iterable[tuple[float, float]]) -> list[list[tuple[float, float]]]:
