@@ -29,6 +29,7 @@ _DIRECTORY_BYTES = 1 << 20
 _LINES_SHOWN = 5
 _ENTRIES_SHOWN = 25
 _NAME_SHOWN = 80
+_MISSING = "missing from the archive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +148,23 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
     warnings = []
     try:
         with _opened(path) as archive:
+            # `filename` would be cut at a NUL.
+            entries = {entry.orig_filename: entry for entry in archive.infolist()}
             names = Counter(entry.orig_filename for entry in archive.infolist())
             faults = [*_first_of_each_kind(_entry_faults(names), None, _ENTRIES_SHOWN)]
-            for task, content in _contents(archive, counts):
-                if isinstance(content, SubmissionError):
-                    faults.append(Fault(task.file, None, str(content)))
+            for task in TASKS.values():
+                if task.file not in entries:
+                    continue
+                rows_of_task = counts[task.name]
+                try:
+                    content = _read_entry(archive, entries[task.file], rows_of_task)
+                except SubmissionError as error:
+                    faults.append(Fault(task.file, None, str(error)))
                     continue
                 if ends := content.count(b"\r\n"):
                     message = f"expected LF line ends, found {ends:,} CRLF"
                     warnings.append(Fault(task.file, None, message))
-                findings = _file_faults(content, task, counts[task.name])
+                findings = _file_faults(content, task, rows_of_task)
                 found = [*_first_of_each_kind(findings, task.file, _LINES_SHOWN)]
                 faults += found
                 if not found and (constant := constant_column(_predictions(content))):
@@ -172,18 +180,20 @@ def read_submission(path: Path) -> dict[str, list[str]]:
     Raises:
         SubmissionError: If it is no zip, or a file has a fault.
     """
-    found = {}
+    tasks = {task.file: task for task in TASKS.values()}
+    for fault in check(path).faults:
+        if fault.file in tasks and fault.message != _MISSING:
+            raise SubmissionError(f"{path}: {fault}. See `glue-submit check {path}`")
     try:
         with _opened(path) as archive:
-            for task, content in _contents(archive, row_table(None)):
-                if isinstance(content, SubmissionError):
-                    raise SubmissionError(f"{path}: {task.file}: {content}")
-                for _, fault in _file_faults(content, task, task.test_rows):
-                    raise SubmissionError(f"{path}: {fault}. See `glue-submit check {path}`")
-                found[task.name] = _predictions(content)
+            entries = {entry.orig_filename: entry for entry in archive.infolist()}
+            return {
+                task.name: _predictions(_read_entry(archive, entries[file], task.test_rows))
+                for file, task in tasks.items()
+                if file in entries
+            }
     except zipfile.BadZipFile as error:
         raise SubmissionError(f"{path}: {error}") from error
-    return found
 
 
 @contextlib.contextmanager
@@ -203,21 +213,6 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
             raise zipfile.BadZipFile(reason) from error
         stream.most = sys.maxsize  # files have other limits
         yield archive
-
-
-def _contents(
-    archive: zipfile.ZipFile, counts: Mapping[str, int]
-) -> Iterator[tuple[Task, bytes | SubmissionError]]:
-    """Yield the tasks that have a file, with its content or why it cannot be read."""
-    # `filename` would be cut at a NUL.
-    entries = {entry.orig_filename: entry for entry in archive.infolist()}
-    for task in TASKS.values():
-        if task.file in entries:
-            limit = _SPARE_BYTES + _BYTES_PER_ROW * counts[task.name]
-            try:
-                yield task, _read_entry(archive, entries[task.file], limit)
-            except SubmissionError as error:
-                yield task, error
 
 
 def _reason(error: BaseException) -> str:
@@ -247,21 +242,23 @@ def _entry_faults(names: Mapping[str, int]) -> Iterator[_Finding]:
     files = {task.file for task in TASKS.values()}
     for task in TASKS.values():
         if task.file not in names:
-            yield "missing files", Fault(task.file, None, "missing from the archive")
+            yield "missing files", Fault(task.file, None, _MISSING)
     for name, times in names.items():
-        kind, message = "extra files", "not one of the eleven files at the top level"
-        if name in files:
-            kind, message = "repeated files", f"expected once in the archive, found {times} times"
-        if kind != "repeated files" or times > 1:
-            shown = _shorten(name)
-            yield kind, Fault(shown if name and name.isprintable() else ascii(shown), None, message)
+        if name not in files:
+            shown = _shorten(name) if name and name.isprintable() else ascii(_shorten(name))
+            message = "not one of the eleven files at the top level"
+            yield "extra files", Fault(shown, None, message)
+        elif times > 1:
+            message = f"expected once in the archive, found {times} times"
+            yield "repeated files", Fault(name, None, message)
 
 
 def _shorten(text: str) -> str:
     return text if len(text) <= _NAME_SHOWN else f"{text[: _NAME_SHOWN - 3]}..."
 
 
-def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int) -> bytes:
+def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, rows: int) -> bytes:
+    limit = _SPARE_BYTES + _BYTES_PER_ROW * rows
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise SubmissionError(
             f"expected the method store (0) or deflate (8), found method {entry.compress_type}"

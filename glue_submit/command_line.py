@@ -78,7 +78,7 @@ def _check_argument(argument: str, *, may_be_empty: bool) -> None:
 
 
 def _expanded(value: Any) -> Any:
-    """Return a value with `~` of paths expanded."""
+    """Return a value with `~` of paths expanded: shells leave it in `--out=~/x`."""
     if isinstance(value, list | tuple):
         return type(value)(map(_expanded, value))
     if not isinstance(value, Path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -104,15 +104,7 @@ def compute(metrics: Sequence[str], predictions: Any, labels: Any) -> dict[str, 
             "predictions and labels must have the same length, 1 or more. "
             f"Received: {len(given)} and {len(true)}"
         )
-    scores = {}
-    for name in metrics:
-        if name not in _METRICS:
-            raise SubmissionError(
-                f"metric must be one of {', '.join(_METRICS)}. Received: {short(name)}"
-            )
-        read = _numbers if name in _CORRELATIONS else _words
-        scores[name] = _METRICS[name](read(name, given), read(name, true))
-    return scores
+    return {name: _compute(name, given, true) for name in metrics}
 
 
 def task_score(metrics: Mapping[str, float]) -> float:
@@ -176,19 +168,50 @@ def _column(task: Task, values: Any, what: str) -> Column:
     return np.array(parsed, dtype=np.float64 if task.labels is None else np.str_)
 
 
+def _compute(name: str, predictions: Column, labels: Column) -> float:
+    if name in ("pearson", "spearman"):
+        given, true = _numbers(predictions), _numbers(labels)
+    elif name in ("matthews", "accuracy", "f1"):
+        given, true = _words(name, predictions), _words(name, labels)
+    else:
+        known = "matthews, accuracy, f1, pearson, spearman"
+        raise SubmissionError(f"metric must be one of {known}. Received: {short(name)}")
+    if name == "accuracy":
+        return float((given == true).mean())
+    if name == "f1":
+        from sklearn.metrics import f1_score
+
+        # Label 1 may be missing in both columns: the mean over the one class 1.
+        return float(f1_score(true, given, labels=["1"], average="macro", zero_division=0.0))
+    if any((column == column[0]).all() for column in (given, true)):
+        return 0.0
+    if name == "matthews":
+        from sklearn.metrics import matthews_corrcoef
+
+        return float(matthews_corrcoef(true, given))
+    from scipy import stats
+
+    with warnings.catch_warnings():
+        # SciPy warns about nearly constant scores; the value is still valid.
+        warnings.simplefilter("ignore", stats.NearConstantInputWarning)
+        correlate: Any = stats.pearsonr if name == "pearson" else stats.spearmanr
+        return float(correlate(given, true).statistic)
+
+
 def _words(name: str, values: Column) -> Column:
     import numpy as np
 
+    words = []
     for value in values.tolist():  # "1.0" differs from "1"
         if not isinstance(value, str | bool | Integral | np.bool_):
             raise SubmissionError(
                 f"{name}: labels must be words or integers. Received: {short(value)}"
             )
-    words = np.asarray(values.tolist())
-    return (words.astype(int) if words.dtype == bool else words).astype(str)
+        words.append(str(int(value) if isinstance(value, bool | np.bool_) else value))
+    return np.array(words)
 
 
-def _numbers(_: str, values: Column) -> Column:
+def _numbers(values: Column) -> Column:
     import numpy as np
 
     try:
@@ -199,57 +222,3 @@ def _numbers(_: str, values: Column) -> Column:
         first = float(numbers[~np.isfinite(numbers)][0])
         raise SubmissionError(f"values must be finite numbers. Received: {short(first)}")
     return numbers
-
-
-def _is_constant(values: Column) -> bool:
-    return bool((values == values[0]).all())
-
-
-def _matthews(predictions: Column, labels: Column) -> float:
-    from sklearn.metrics import matthews_corrcoef
-
-    if _is_constant(predictions) or _is_constant(labels):
-        return 0.0
-    return float(matthews_corrcoef(labels, predictions))
-
-
-def _accuracy(predictions: Column, labels: Column) -> float:
-    return float((predictions == labels).mean())
-
-
-def _f1(predictions: Column, labels: Column) -> float:
-    from sklearn.metrics import f1_score
-
-    # Label 1 may be missing in both columns: the mean over the one class 1.
-    return float(f1_score(labels, predictions, labels=["1"], average="macro", zero_division=0.0))
-
-
-def _correlation(name: str) -> Callable[[Column, Column], float]:
-    def correlation(predictions: Column, labels: Column) -> float:
-        import numpy as np
-        from scipy import stats
-
-        if _is_constant(predictions) or _is_constant(labels):
-            return 0.0
-        with warnings.catch_warnings():
-            # SciPy warns about nearly constant scores; the value is still valid.
-            warnings.simplefilter("ignore", stats.NearConstantInputWarning)
-            if name == "pearsonr":  # exact: the sum of large squares would be infinite
-                predictions, labels = (
-                    np.ldexp(values, -int(np.frexp(np.abs(values).max())[1]))
-                    for values in (predictions, labels)
-                )
-            return float(getattr(stats, name)(predictions, labels).statistic)
-
-    return correlation
-
-
-_CORRELATIONS = ("pearson", "spearman")
-
-_METRICS: Mapping[str, Callable[[Column, Column], float]] = {
-    "matthews": _matthews,
-    "accuracy": _accuracy,
-    "f1": _f1,
-    "pearson": _correlation("pearsonr"),
-    "spearman": _correlation("spearmanr"),
-}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from glue_submit.checking import HEADER, check, constant_column
 from glue_submit.files import replacing
-from glue_submit.tables import Predictions, folders_of, in_index_order, locate
-from glue_submit.tasks import TASKS, SubmissionError, row_table, short
+from glue_submit.tables import Predictions, in_index_order, locate
+from glue_submit.tasks import TASKS, SubmissionError, row_table
 
 # The earliest time in a zip; with a fixed time, equal predictions give equal bytes.
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
@@ -53,10 +53,9 @@ def pack(
 
     Args:
         predictions: A folder with `<Task>.tsv` or `<Task>.test.tsv`, also in its folder
-            `predictions`; or a mapping from task names to such a file, to a data frame with the
-            columns `index` and `prediction`, or to a sequence of predictions in the order of the
-            test set. Rows of a file or frame may be in any order; other columns are ignored. STS-B
-            scores must be in [0, 5].
+            `predictions`; or a mapping from task names to such a file, or to a sequence of
+            predictions in the order of the test set. Rows of a file may be in any order; other
+            columns are ignored. STS-B scores must be in [0, 5].
         path: Path of the zip; its folder is created if necessary.
         fill_missing: If True, fill missing tasks with the majority class of the training set.
         rows: Row counts to use instead of the official ones, by task name.
@@ -83,12 +82,6 @@ def pack(
             f"predictions are needed for {len(TASKS)} tasks; missing: {', '.join(missing)}. Add "
             "them, or use --fill-missing to submit the majority class of the training set "
             "(STS-B: the mean score)."
-        )
-    if not sources:
-        received = ", ".join(map(str, folders_of(predictions))) or short(predictions)
-        raise SubmissionError(
-            "predictions must be for at least one task: a submission cannot consist "
-            f"of filled tasks only. Received: {received}"
         )
     members, warnings = {}, []
     for task in TASKS.values():

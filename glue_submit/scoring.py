@@ -16,7 +16,6 @@ from glue_submit.tables import (
     Source,
     as_list,
     converted,
-    folders_of,
     in_index_order,
     locate,
     read_columns,
@@ -27,20 +26,17 @@ from glue_submit.tasks import TASKS, SubmissionError, Task, get_task, short
 Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A folder in the layout of `glue_data`, or the labels of each task by task name."""
 
-# Labelled files in `glue_data` and their label columns; CoLA has no header.
-_LABEL_COLUMNS: Mapping[str, tuple[str, str | int]] = {
-    "CoLA": ("CoLA/dev.tsv", 1),
-    "SST-2": ("SST-2/dev.tsv", "label"),
-    "MRPC": ("MRPC/dev.tsv", "Quality"),
-    "STS-B": ("STS-B/dev.tsv", "score"),
-    "QQP": ("QQP/dev.tsv", "is_duplicate"),
-    "MNLI-m": ("MNLI/dev_matched.tsv", "gold_label"),
-    "MNLI-mm": ("MNLI/dev_mismatched.tsv", "gold_label"),
-    "QNLI": ("QNLI/dev.tsv", "label"),
-    "RTE": ("RTE/dev.tsv", "label"),
-    "WNLI": ("WNLI/dev.tsv", "label"),
-    "AX": ("diagnostic/diagnostic-full.tsv", "Label"),
+# Labelled files in `glue_data` that are not `<Task>/dev.tsv`.
+_FILES = {
+    "MNLI-m": "MNLI/dev_matched.tsv",
+    "MNLI-mm": "MNLI/dev_mismatched.tsv",
+    "AX": "diagnostic/diagnostic-full.tsv",
 }
+# Their columns that are not "label"; CoLA has no header.
+_COLUMNS: Mapping[str, str | int] = {
+    "CoLA": 1, "MRPC": "Quality", "STS-B": "score", "QQP": "is_duplicate",
+    "MNLI-m": "gold_label", "MNLI-mm": "gold_label", "AX": "Label",
+}  # fmt: skip
 _TWO_CLASSES = "diagnostic/AX-b.jsonl"
 _OTHER_PLACES = {
     "MRPC": ("MRPC/msr_paraphrase_test.txt", "Quality"),
@@ -69,7 +65,7 @@ class Scores:
 
     def __str__(self) -> str:
         """Return a table: task, metric, value x 100; the split is in its heading."""
-        rows = [(name, *own) for name, metrics in self.tasks.items() for own in metrics.items()]
+        rows = [(name, *row) for name, metrics in self.tasks.items() for row in metrics.items()]
         width = max(9, *(len(metric) for _, metric, _ in rows), 0)
         lines = [f"{'task':<8} {'metric':<{width}} {'x 100':>6}  ({self.split} sets)"]
         lines += [f"{name:<8} {metric:<{width}} {100 * value:6.2f}" for name, metric, value in rows]
@@ -123,29 +119,24 @@ def score(
         predictions, split = read_submission(Path(predictions)), "test"
     split = split or "dev"
     sources = locate(predictions, split)
-    if not sources:
-        raise SubmissionError(_without_predictions(predictions))
-    true = {
-        name: _own_labels(source, TASKS[name])
-        if labels is None
-        else _labels(labels, TASKS[name], split)
-        for name, source in sources.items()
-    }
-    if split == "test" and all(own is None for own in true.values()):
+    if isinstance(labels, str | os.PathLike) and not Path(labels).is_dir():
+        raise SubmissionError(
+            f"labels must be a folder of labelled files. Received: {short(str(labels))}"
+        )
+    true = {name: _labels(source, labels, TASKS[name], split) for name, source in sources.items()}
+    if split == "test" and all(known is None for known in true.values()):
         raise SubmissionError(
             f"no labels of the test sets of {', '.join(true)}: {short(str(labels or predictions))} "
             f"has no such file as {_places(next(iter(TASKS.values())), 'test')[0][0]}"
         )
-    scores = {}
-    for name, own in true.items():
-        if own is not None:
-            if not own:
-                raise SubmissionError(f"{name} labels: must have one or more rows. Received: none")
-            task = TASKS[name]
-            given = in_index_order(sources[name], task, len(own), task.parse)
-            scores[name] = evaluate(name, given, own)
-    unlabelled = tuple(name for name, own in true.items() if own is None)
-    return Scores(scores, unlabelled, split)
+    scores = {
+        name: evaluate(
+            name, in_index_order(sources[name], TASKS[name], len(known), TASKS[name].parse), known
+        )
+        for name, known in true.items()
+        if known is not None
+    }
+    return Scores(scores, tuple(name for name in true if name not in scores), split)
 
 
 def read_labels(
@@ -202,41 +193,17 @@ def _two_classes(path: Path) -> list[str | float]:
     return found
 
 
-def _without_predictions(predictions: Predictions) -> str:
-    """Return the message for predictions without a task."""
-    folders, names = folders_of(predictions), ", ".join(TASKS)
-    if not folders:
-        return f"predictions must have one or more of {names}. Received: {short(str(predictions))}"
-    return (
-        f"{', '.join(map(str, folders))}: no predictions. Must have TASK.tsv or TASK.dev.tsv, "
-        f"directly or in predictions/, for one or more of {names}"
-    )
-
-
-def _own_labels(source: Source, task: Task) -> list[Any] | None:
-    """Return the labels of a file of predictions, in the order of its index.
-
-    Files of AX have them only if the run found its labelled file; otherwise None is returned.
-    """
-    if not isinstance(source, str | os.PathLike):
-        raise SubmissionError(f"{task.name}: labels are missing; give labels (--labels DIR)")
-    path = Path(source)
-    if "label" not in read_lines(path)[0].split("\t"):
-        if task.name == "AX":
-            return None
-        raise SubmissionError(f"{path}: has no column 'label'; give labels (--labels DIR)")
-    return in_index_order(path, task, None, task.parse, "label")
-
-
 def _places(task: Task, split: str) -> list[tuple[str, str | int]]:
     """Return the possible labelled files of a task and their label columns, in search order."""
-    file, column = _LABEL_COLUMNS[task.name]
+    file = _FILES.get(task.name, f"{task.name}/dev.tsv")
+    column = _COLUMNS.get(task.name, "label")
     if split == "dev":
         return [(file, column)]
     if task.name != "AX":
         file = file.replace("dev", "test").replace(".tsv", "_gold.tsv")
         column = "score" if task.labels is None else "label"
-    return [(file, column), *(own for name, own in _OTHER_PLACES.items() if name == task.name)]
+    others = [_OTHER_PLACES[task.name]] if task.name in _OTHER_PLACES else []
+    return [(file, column), *others]
 
 
 def find_labels(
@@ -255,21 +222,24 @@ def find_labels(
     return next((place for place in places if place[0].is_file()), places[0])
 
 
-def _labels(labels: Labels, task: Task, split: str) -> list[Any] | None:
-    """Return the labels of a task; None for AX and for test sets without a labelled file."""
+def _labels(source: Source, labels: Labels | None, task: Task, split: str) -> list[Any] | None:
+    """Return the labels of a task; None for AX and for test sets without labels."""
+    if labels is None:
+        if not isinstance(source, str | os.PathLike):
+            raise SubmissionError(f"{task.name}: labels are missing; give labels (--labels DIR)")
+        if "label" in read_lines(Path(source))[0].split("\t"):
+            return in_index_order(source, task, None, task.parse, "label")
+        if task.name == "AX":  # its files have labels only if the run had the labelled file
+            return None
+        raise SubmissionError(f"{source}: has no column 'label'; give labels (--labels DIR)")
     if isinstance(labels, Mapping):
         if task.name in labels:
             return as_list(labels[task.name], f"{task.name} labels")
         found = f"found labels for {', '.join(map(str, labels)) or 'no task'}"
     else:
-        folder = Path(labels)
-        if not folder.is_dir():
-            raise SubmissionError(
-                f"labels must be a folder of labelled files. Received: {short(str(folder))}"
-            )
-        path, _ = find_labels(folder, task.name, split)
+        path, _ = find_labels(labels, task.name, split)
         if path.is_file():
-            return read_labels(folder, task.name, split)
+            return read_labels(labels, task.name, split)
         found = f"no such file {path}"
     if task.name == "AX" or split == "test":
         return None

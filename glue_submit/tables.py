@@ -86,15 +86,6 @@ def read_columns(path: Path, *columns: str | int) -> Iterator[tuple[int, list[st
         yield number, [cells[position] for position in positions]
 
 
-def folders_of(predictions: Predictions) -> list[Path]:
-    """Return the folders of predictions; none for a mapping."""
-    if isinstance(predictions, Mapping):
-        return []
-    if isinstance(predictions, str | os.PathLike):
-        return [Path(predictions)]
-    return [Path(folder) for folder in predictions]
-
-
 def locate(predictions: Predictions, split: str) -> dict[str, Source]:
     """Find the predictions of each task.
 
@@ -107,13 +98,18 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
         The sources that were found, in the order of `TASKS`.
 
     Raises:
-        SubmissionError: If a folder does not exist, a task has two files, or a task is unknown.
+        SubmissionError: If a folder does not exist, a task has two files or is unknown, or there
+            are no predictions.
     """
+    names = ", ".join(TASKS)
     if isinstance(predictions, Mapping):
         for name in predictions:
             get_task(name)
+        if not predictions:
+            raise SubmissionError(f"predictions must have one or more of {names}. Received: none")
         return {name: predictions[name] for name in TASKS if name in predictions}
-    folders = folders_of(predictions)
+    given = [predictions] if isinstance(predictions, str | os.PathLike) else predictions
+    folders = [*map(Path, given)]
     for folder in folders:
         if not folder.is_dir():
             fault = "not a folder" if folder.exists() else "no such folder"
@@ -121,14 +117,19 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
     places = [place for folder in folders for place in (folder, folder / "predictions")]
     found = {}
     for task in TASKS.values():
-        names = task.file, f"{task.name}.{'test' if task.name == 'AX' else split}.tsv"
-        files = [place / name for place in places for name in names if (place / name).is_file()]
+        allowed = task.file, f"{task.name}.{'test' if task.name == 'AX' else split}.tsv"
+        files = [place / name for place in places for name in allowed if (place / name).is_file()]
         if len(files) > 1:
             raise SubmissionError(
                 f"{task.name}: expected one file of predictions, found {files[0]} and {files[1]}"
             )
         if files:
             found[task.name] = files[0]
+    if not found:
+        raise SubmissionError(
+            f"{', '.join(map(str, folders))}: no predictions. Must have TASK.tsv or "
+            f"TASK.{split}.tsv, directly or in predictions/, for one or more of {names}"
+        )
     return found
 
 
@@ -156,14 +157,32 @@ def in_index_order(
         SubmissionError: If the number of rows is wrong, an index is missing or repeated, or
             `convert` refuses a prediction; the message names the place.
     """
-    if isinstance(source, str | os.PathLike):
-        read = read_columns(Path(source), "index", column)
-        return _placed([*read], str(source), rows, convert)
-    what = f"{task.name} predictions"
-    values = as_list(source, what)
-    if rows not in (None, len(values)):
-        raise SubmissionError(f"{what}: expected {rows} rows, found {len(values)}")
-    return convert_all(values, what, convert)
+    if not isinstance(source, str | os.PathLike):
+        what = f"{task.name} predictions"
+        values = as_list(source, what)
+        if rows not in (None, len(values)):
+            raise SubmissionError(f"{what}: expected {rows} rows, found {len(values)}")
+        return convert_all(values, what, convert)
+    entries = [*read_columns(Path(source), "index", column)]
+    rows = len(entries) if rows is None else rows
+    placed: dict[int, T] = {}
+    for line, (index, prediction) in entries:
+        where = f"{source}, line {line}"
+        position = int(index) if INDEX.fullmatch(index) else rows
+        if position >= rows:
+            raise SubmissionError(
+                f"{where}: expected an index from 0 to {rows - 1}, found {short(index)}"
+            )
+        if position in placed:
+            raise SubmissionError(f"{where}: expected each index once, found {index} again")
+        placed[position] = converted(prediction, convert, where)
+    if len(placed) != rows:
+        gap = next(position for position in range(rows) if position not in placed)
+        raise SubmissionError(
+            f"{source}: must have {rows} rows (index 0 to {rows - 1}). Found {len(placed)} "
+            f"row{'' if len(placed) == 1 else 's'}; the first missing index is {gap}."
+        )
+    return [placed[position] for position in range(rows)]
 
 
 def convert_all(values: Any, what: str, convert: Callable[[object], T]) -> list[T]:
@@ -203,33 +222,6 @@ def as_list(values: Any, what: str) -> list[Any]:
     if not isinstance(plain, Sequence) or isinstance(plain, str | bytes):
         raise SubmissionError(f"{what}: must be a sequence or array. Received: {short(values)}")
     return list(plain)
-
-
-def _placed(
-    entries: Sequence[tuple[int, list[str]]],
-    source: str,
-    rows: int | None,
-    convert: Callable[[object], T],
-) -> list[T]:
-    placed: dict[int, T] = {}
-    rows = len(entries) if rows is None else rows
-    for line, (index, prediction) in entries:
-        where = f"{source}, line {line}"
-        position = int(index) if INDEX.fullmatch(index) else rows
-        if position >= rows:
-            raise SubmissionError(
-                f"{where}: expected an index from 0 to {rows - 1}, found {short(index)}"
-            )
-        if position in placed:
-            raise SubmissionError(f"{where}: expected each index once, found {index} again")
-        placed[position] = converted(prediction, convert, where)
-    if len(placed) != rows:
-        gap = next(position for position in range(rows) if position not in placed)
-        raise SubmissionError(
-            f"{source}: must have {rows} rows (index 0 to {rows - 1}). Found {len(placed)} "
-            f"row{'' if len(placed) == 1 else 's'}; the first missing index is {gap}."
-        )
-    return [placed[position] for position in range(rows)]
 
 
 def converted(value: object, convert: Callable[[object], T], where: str) -> T:

@@ -1,4 +1,4 @@
-"""Registries of mechanisms, tasks, metrics and other parts, and decorators to register them.
+"""Registries of mechanisms, tasks and other parts: decorators to register, functions to make them.
 
 Suites, plans and reports read the declaration of a part from its registry. Custom modules are named
 by `plugins` in a suite, or by `--plugin`.
@@ -7,14 +7,18 @@ by `plugins` in a suite, or by `--plugin`.
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Generic, Literal, TypeVar, get_args
 
-from relation_tf.errors import SuiteError, UnknownNameError, join_names
+from relation_tf.errors import SuiteError, UnknownNameError, in_one_line, join_names
 
 T = TypeVar("T")
+# Modules of the bases of all layers, whose arguments are not options.
+_BASES = ("builtins", "keras.src.layers.layer", "keras.src.ops.operation")
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -102,10 +106,6 @@ class Registry(Mapping[str, T], Generic[T]):
         """Return the names from outside of the package, with their modules. Loads nothing."""
         names = filter(self.is_of_user, self._origins)
         return {name: self._origins[name] for name in names}
-
-    def origins(self) -> set[str]:
-        """Return the modules with registered entries."""
-        return {*self._origins.values()}
 
     def __getitem__(self, name: str) -> T:
         return self._load()[name]
@@ -458,10 +458,72 @@ def register_source(name: str, **declaration: Any) -> Callable[[Any], Any]:
 
 
 EXECUTORS: Registry[Callable[..., Any]] = Registry(
-    "executor", "relation_tf.bench.workers", "relation_tf.bench.ray_cluster", shapes_runs=False
+    "executor", "relation_tf.bench.workers", shapes_runs=False
 )
 
 
 def register_executor(name: str) -> Callable[[Any], Any]:
     """Register a function that executes runs: `--executor <name>`, see `bench.workers`."""
     return _decorator(EXECUTORS, name, lambda execute: execute)
+
+
+def make_part(
+    kind: str,
+    name: str,
+    factory: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Any:
+    """Create a part of a run; errors are one line.
+
+    Args:
+        kind: Kind of the part for messages, such as `"optimizer"`.
+        name: Its name in the suite.
+        factory: Function or class that creates it.
+        arguments: Arguments that other keys of the suite give.
+        options: Other arguments, by name; they replace those of the same name.
+
+    Raises:
+        SuiteError: If the factory does not take an option, or refuses a value.
+
+    Example:
+        >>> make_part("schedule", "fixed", lambda rate: rate, {"rate": 0.1}, {"every": 2})
+        Traceback (most recent call last):
+        relation_tf.errors.SuiteError: schedule 'fixed': has no options. Received: 'every'
+    """
+    with in_one_line(f"{kind} {name!r}"):
+        try:
+            return factory(**{**arguments, **options})
+        except (TypeError, ValueError) as error:
+            known = [argument for argument in options_of(factory) if argument not in arguments]
+            for option in options:
+                if option not in known and f"'{option}'" in str(error):
+                    if not known:
+                        raise ValueError(f"has no options. Received: {option!r}") from error
+                    raise UnknownNameError("option", option, known) from error
+            if missing := _required(factory) - {*arguments, *options}:
+                names = ", ".join(repr(argument) for argument in sorted(missing))
+                raise ValueError(f"also needs the options {names}") from error
+            raise
+
+
+def _required(factory: Callable[..., Any]) -> set[str]:
+    """Return the arguments without a default."""
+    return {
+        name
+        for name, parameter in inspect.signature(factory).parameters.items()
+        if parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+
+
+def options_of(factory: Any) -> list[str]:
+    """Return the options that a function, a class and its bases declare, without Keras's Layer."""
+    functions = [factory]
+    if inspect.isclass(factory):
+        bases = [base for base in factory.__mro__ if base.__module__ not in _BASES]
+        functions = [vars(base)["__init__"] for base in bases if "__init__" in vars(base)]
+    parameters = chain.from_iterable(inspect.signature(f).parameters.values() for f in functions)
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    names = dict.fromkeys(p.name for p in parameters if p.kind not in variable)
+    return [name for name in names if name not in ("self", "name", "dtype")]

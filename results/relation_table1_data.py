@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import linregress, t
 
-from relation_tf.config.published import Published, load_published
+from relation_tf.config.suite import Published, load_published
 from relation_tf.errors import join_names
 from relation_tf.stats import non_inferiority, steel_dwass
-from relation_tf.stats.spread import error_of_sum
+from relation_tf.stats.samples import error_of_sum
 from relation_tf.words import GLUE_AVERAGE
 
 FOLDER = Path(__file__).resolve().parent / "relation-table1"

@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from relation_tf.config import load_suite
-from relation_tf.config.published import load_published
+from relation_tf.config.suite import load_published
 from relation_tf.report.sections.learning_time import time_means
 from relation_tf.report.sections.published import PER_EPOCH, TIMES, compare_published, mean_times
 from relation_tf.tasks.metrics import find_metric

@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -36,12 +36,18 @@ def pytest_collection_finish() -> None:
         tensorflow.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _fast_collections():
-    """Leave objects of earlier modules out of garbage collection, which each new network starts."""
-    yield
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[bool]:
+    """Leave objects of earlier modules out of garbage collection, which each new network starts.
+
+    At the end of a fixture, pytest would still hold the networks of the last test: frozen, they
+    would never be freed.
+    """
+    ran = yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+    return ran
 
 
 @pytest.fixture(scope="session")

@@ -124,7 +124,7 @@ def write_runs(name: str, values: Mapping[str, Any]) -> None:
     missed the target.
     """
     from relation_tf.bench import RunFolder
-    from relation_tf.config.loading import make_suite
+    from relation_tf.config.suite import make_suite
     from relation_tf.files import write_json
     from tests.bench.finished_runs import write_finished
 

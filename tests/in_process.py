@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from relation_tf.bench import train, workers
-from relation_tf.bench.workers import Request, Worker
+from relation_tf.bench.workers import Call, Worker
 
 PROCESS = workers._Process
 
 
 class InThisProcess(Worker):
-    """A worker that answers in this process, when it gets a request."""
+    """A worker that answers in this process, when it gets a call."""
 
     def __init__(self, arrived: threading.Event) -> None:
         super().__init__()
@@ -26,8 +26,8 @@ class InThisProcess(Worker):
     def idle_or_new(cls, arrived: threading.Event) -> InThisProcess:
         return cls(arrived)
 
-    def send(self, request: Request) -> None:
-        request.answer(self._answers.append)
+    def send(self, call: Call) -> None:
+        call.answer(self._answers.append)
         self._arrived.set()
 
     def received(self) -> Iterator[Any]:

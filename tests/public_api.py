@@ -140,7 +140,7 @@ def _commands() -> Iterator[tuple[str, str]]:
 
 def _formats() -> Iterator[tuple[str, str]]:
     from relation_tf.bench.results import _Manifest, _Result
-    from relation_tf.config.sweep import Sweep
+    from relation_tf.config.method import Sweep
 
     yield "suite [sweep]", _constructor(Sweep)
     yield "run folder result.json", _constructor(_Result)

@@ -17,8 +17,8 @@ import typer
 import relation_tf
 from relation_tf.bench import run_suite
 from relation_tf.bench.options import OF_PLANS, RunOptions
-from relation_tf.cli.arguments import parse_margins
-from relation_tf.cli.runs import plan, pretrain, run
+from relation_tf.cli.application import parse_margins
+from relation_tf.cli.commands import plan, pretrain, run
 from relation_tf.config import list_suites
 from relation_tf.registry import TASKS
 from relation_tf.tasks import miniglue
@@ -112,20 +112,6 @@ def test_failed_and_broken_runs(work, call):
     assert counts(out) == [(0, 2)]
     _, out, _ = call(*SMALL, "--tasks", "RTE")
     assert (1, 1) in counts(out)
-
-
-@pytest.mark.slow
-@pytest.mark.tensorflow
-def test_one_run_on_two_devices(work):
-    """In another process, whose CPU is divided before its first use."""
-    process = start(*SMALL, "--tasks", "CoLA", "--strategy", "mirrored",
-                    "--devices", "2", "--deterministic")  # fmt: skip
-    process.communicate()
-    assert process.returncode == 0
-    manifests = [json.loads(path.read_text()) for path in work.glob("out/runs/*/*/*/manifest.json")]
-    (manifest,) = manifests
-    assert (manifest["strategy"], manifest["replicas"]) == ("mirrored", 2)
-    assert manifest["op_determinism"]
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from glue_submit.cli import app as glue_submit
 from relation_tf import cli
 from relation_tf.cli.commands import app as relation_tf
 from relation_tf.config import Method, Suite, list_suites, load_suite
-from relation_tf.config.published import load_published
+from relation_tf.config.suite import load_published
 from relation_tf.registry import MECHANISMS, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]

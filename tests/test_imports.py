@@ -10,28 +10,22 @@ from tests.programs import ROOT, python, sources
 
 BASE = {
     "errors",
-    "faults",
     "files",
-    "interrupts",
-    "option_fields",
-    "quiet",
     "registry",
-    "steps",
+    "settings",
     "system",
+    "terminal",
     "words",
 }
 
 # What each part may import of the others; packages may also import those of BASE.
 ALLOWED = {
     "errors": set(),
-    "interrupts": set(),
-    "steps": set(),
     "registry": {"errors"},
-    "faults": {"errors"},
+    "settings": {"errors"},
     "files": {"errors", "glue_submit"},
-    "option_fields": {"errors"},
-    "quiet": {"errors", "interrupts"},
-    "system": {"errors"},
+    "system": set(),
+    "terminal": {"errors", "system"},
     "words": set(),
     "layers": set(),
     "optimizers": set(),
@@ -155,4 +149,23 @@ compare(pd.DataFrame({rows}, columns={columns})).html()
     parts = ("relation_tf.bench", "relation_tf.networks", "relation_tf.layers")
     assert not [name for name in own if name.startswith(parts) and name.count(".") > 1]
     assert "relation_tf.config.suite" not in loaded
-    assert len(own) <= 90
+    assert len(own) <= 80
+
+
+DEMO = """
+import sys
+from relation_tf.cli import main
+sys.argv[1:] = "run demo --tasks WNLI --methods baseline-64 --seeds 1 --set epochs=1 --out".split()
+sys.argv.append({out!r})
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+"""
+
+
+def test_the_process_of_a_demo_run_imports_few_modules(tmp_path):
+    loaded = modules_after(DEMO.format(out=str(tmp_path)))
+    assert loaded.isdisjoint(BACKENDS)
+    ours = [name for name in loaded if name.partition(".")[0] in ("relation_tf", "glue_submit")]
+    assert len(ours) <= 90

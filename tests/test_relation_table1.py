@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_ind
 
-from relation_tf.config.published import load_published
+from relation_tf.config.suite import load_published
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 sys.path.insert(0, str(RESULTS))

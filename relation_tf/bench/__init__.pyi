@@ -2,12 +2,11 @@ from .diagnosing import diagnose
 from .loading import TrainedModel, load
 from .options import RunOptions
 from .planning import SuitePlan, plan_suite
-from .predicting import Predictions, predict_missing
 from .pretraining import Pretraining, pretrain
 from .results import Results, SuiteStatus, read_results
 from .run_folder import RunFolder
 from .runner import run_suite
-from .submissions import Submissions, write_submissions
+from .submissions import Predictions, Submissions, predict_missing, write_submissions
 
 __all__ = [
     "Predictions",

@@ -14,12 +14,12 @@ from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import run_suite
 from relation_tf.config import Method, Suite, load_suite
-from relation_tf.config.plugins import load_plugins
+from relation_tf.config.user_code import load_plugins
 from relation_tf.errors import SuiteError
-from relation_tf.faults import first_fault
 from relation_tf.files import expand_home
 from relation_tf.networks.mechanisms import find_mechanism, in_blocks
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+from relation_tf.settings import first_fault
+from relation_tf.tasks.diagnostics import DIAGNOSTICS
 
 SUITE = "diagnostics-small"
 COMPARATORS = ("attention", "linear-attention", "baseline")
@@ -76,8 +76,8 @@ def diagnose(
     suite = diagnosis(layer, layer_options or {})
     if quick:
         tasks, seeds = tasks or QUICK_TASKS, seeds or QUICK_SEEDS
-        own = str(suite.methods()[0].name)
-        options.setdefault("methods", [*dict.fromkeys([own, str(suite.reference)])])
+        name = str(suite.methods()[0].name)
+        options.setdefault("methods", [*dict.fromkeys([name, str(suite.reference)])])
     tasks = [tasks] if isinstance(tasks, str) else None if tasks is None else [*tasks]
     folder = RunFolder(expand_home(out) if out else Path("runs") / suite.name)
     before = folder.suite().tasks if (folder.path / "suite.toml").is_file() else []
@@ -91,53 +91,35 @@ def diagnose(
     return run_suite(suite, out, tasks=tasks, seeds=seeds, settings=settings, **options)
 
 
-def limits_of_quick(results: Results) -> str:
-    """Return what the runs of the quick form leave out; empty if nothing."""
-    ended, planned = len(results.runs) + len(results.failures), len([*results.suite.runs()])
-    if ended >= planned:
-        return ""
-    return (
-        f"Quick form: {ended} of {planned} runs. They show large differences only: before you draw "
-        "conclusions, run the same command without --quick, which adds the other runs."
-    )
-
-
 def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
     """Return the suite of a diagnosis: the layer first, then the methods of `COMPARATORS`."""
     try:
-        mechanism = Method.model_validate({"mechanism": layer}).mechanism
+        entry = Method.model_validate({"mechanism": layer})
     except ValidationError as error:
         raise SuiteError(f"diagnose: {first_fault(error, Method)}") from error
-    name = short_name(mechanism)
+    mechanism, name = (
+        entry.mechanism,
+        re.sub(r"[^A-Za-z0-9._-]", "", entry.stem).lstrip("._-") or "layer",
+    )
     suite = load_suite(SUITE)
     known = {str(method.name): method.model_dump() for method in suite.methods()}
     reference = known[str(suite.reference)]
     options = in_blocks(find_mechanism(mechanism), layer_options, equations=True)
     changed = {"mechanism": mechanism, "options": options}
-    own = {**reference, "name": name, "options": {**reference["options"], **changed}}
+    method = {**reference, "name": name, "options": {**reference["options"], **changed}}
     if name.lower() in COMPARATORS and mechanism != name:  # files may ignore case
-        own["name"] = f"own-{name}"
+        method["name"] = f"own-{name}"
     elif name in COMPARATORS and layer_options:
-        own["name"] = f"{name}-changed"
-    others = [known[other] for other in COMPARATORS if other != own["name"]]
+        method["name"] = f"{name}-changed"
+    others = [known[other] for other in COMPARATORS if other != method["name"]]
     return load_suite(
         suite,
         {
-            "name": f"diagnose-{own['name']}",
+            "name": f"diagnose-{method['name']}",
             "title": f"Abilities of {mechanism}",
-            "question": f"What can {own['name']} do, and what can it not do?",
-            "method": [own, *others],
+            "question": f"What can {method['name']} do, and what can it not do?",
+            "method": [method, *others],
             "reference": suite.reference,
             "margin": suite.margin,
         },
     )
-
-
-def short_name(mechanism: str) -> str:
-    """Return the name of a method for a mechanism: without its module.
-
-    Example:
-        >>> short_name("my_layer:MeanGate")
-        'MeanGate'
-    """
-    return re.sub(r"[^A-Za-z0-9._-]", "", mechanism.rpartition(":")[2]).lstrip("._-") or "layer"

@@ -13,13 +13,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from relation_tf import __version__
-from relation_tf.bench.run_folder import MODEL, VOCABULARY, damage_of_model, read_config
-from relation_tf.config.layer_source import check_unchanged
-from relation_tf.config.plugins import load_plugins
+from relation_tf.bench.run_folder import MODEL, VOCABULARY, damage, read_config
 from relation_tf.config.run import RunConfig
+from relation_tf.config.user_code import check_unchanged, load_plugins
 from relation_tf.errors import DataError, SuiteError, join_names, without_breaks
-from relation_tf.faults import first_fault
 from relation_tf.files import expand_home, read_json
+from relation_tf.settings import first_fault
 from relation_tf.tasks.batches import evaluation_batches
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.rows import Ragged, Texts
@@ -62,7 +61,12 @@ def load(folder: str | Path, *, safe_mode: bool = True) -> TrainedModel:
     from relation_tf.networks import as_one  # noqa: F401  # discards TensorFlow's log messages
 
     check_backend()  # now also that of keras.json
-    config = _config(path)
+    written = read_config(path)
+    load_plugins(written["plugins"])
+    try:
+        config = RunConfig.of(written)
+    except ValidationError as error:
+        raise SuiteError(f"{path / 'config.json'}: {first_fault(error, RunConfig)}") from error
     check_unchanged(config, f"{path}: method {config.method}")
     task = find_task(config.entry)
     if task.generated or task.members:
@@ -73,20 +77,6 @@ def load(folder: str | Path, *, safe_mode: bool = True) -> TrainedModel:
     model = _read_model(path, safe_mode)
     vocabulary = None if config.tokens == "text" else Vocabulary.read(path / VOCABULARY)
     return TrainedModel(model, task, vocabulary, path, config)
-
-
-def _config(folder: Path) -> RunConfig:
-    """Return the configuration of a run, whose plugins are imported first.
-
-    Raises:
-        SuiteError: If a plugin cannot be imported or a value is not allowed.
-    """
-    written = read_config(folder)
-    try:
-        load_plugins(written["plugins"])
-        return RunConfig.of(written)
-    except ValidationError as error:
-        raise SuiteError(f"{folder / 'config.json'}: {first_fault(error, RunConfig)}") from error
 
 
 def _check_finished(folder: Path) -> None:
@@ -111,19 +101,14 @@ def _check_finished(folder: Path) -> None:
             f"{folder}: this run has no {MODEL}. Set save_models = true in the suite, delete the "
             "folder of the run and run the suite again"
         )
-    if fault := damage_of_model(folder):
+    if fault := damage(folder, others=False):
         raise SuiteError(f"{fault}; `relation-tf run` trains it again")
     version = str(read_json(folder / "manifest.json").get("versions", {}).get("relation_tf"))
-    if _series(version) != _series(__version__):
+    if version.split(".")[:2] != __version__.split(".")[:2]:  # the part that changes with models
         raise SuiteError(
             f"{folder}: this model was written by relation_tf {version}. Received: relation_tf "
             f"{__version__}. Install relation_tf=={version} to load it"
         )
-
-
-def _series(version: str) -> list[str]:
-    """Return the part of a version that changes if models change."""
-    return version.split(".")[:2]
 
 
 def _read_model(folder: Path, safe_mode: bool) -> Any:
@@ -234,8 +219,7 @@ class TrainedModel:
         Raises:
             DataError: If a text has the wrong form.
         """
-        columns = self._columns(texts)
-        return [column.pad(np.arange(len(column))) for column in columns]
+        return [column.pad(np.arange(len(column))) for column in self._columns(texts)]
 
     @property
     def num_texts(self) -> int:
@@ -254,7 +238,7 @@ class TrainedModel:
         """Return the encoded texts of each input."""
         if isinstance(texts, str):
             raise DataError(f"texts must be a list. Received: a string, {texts!r:.40}")
-        rows = [(each,) if self.num_texts == 1 else each for each in texts]
+        rows = [(row,) if self.num_texts == 1 else row for row in texts]
         if not rows:
             raise DataError("texts must have one or more texts. Received: none")
         for number, row in enumerate(rows):
@@ -267,12 +251,10 @@ class TrainedModel:
                 )
             for text in (row,) if isinstance(row, str) else row:
                 check_spelled(f"text {number}", text)
-        return [self._encode([row[i] for row in rows]) for i in range(self.num_texts)]
-
-    def _encode(self, texts: list[str]) -> Ragged | Texts:
+        columns = ([row[i] for row in rows] for i in range(self.num_texts))
         if self.vocabulary is None:
-            return Texts.join(texts)
-        return self.vocabulary.encode(texts, self.config.max_length)
+            return [*map(Texts.join, columns)]
+        return [self.vocabulary.encode(column, self.config.max_length) for column in columns]
 
     def _outputs(self, texts: Iterable[Any]) -> np.ndarray:
         """Return the outputs, `(texts, width)`, in the same batches as those of the run."""

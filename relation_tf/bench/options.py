@@ -13,7 +13,7 @@ from typing import Any
 
 from relation_tf.errors import OptionError, did_you_mean
 from relation_tf.files import expand_home
-from relation_tf.option_fields import Function, accepts, check_fields, option
+from relation_tf.settings import Function, accepts, check_fields, option
 from relation_tf.training.session import Distribution
 
 
@@ -126,6 +126,12 @@ class RunOptions:
         if self.executor == "ray" and self.address is None:
             raise OptionError("executor", "must have --address with ray")
 
+    def say(self, line: str) -> None:
+        """Print a line for the user, unless the options are quiet."""
+        from rich.console import Console
+
+        Console(quiet=self.quiet, highlight=False, soft_wrap=True).print(line)
+
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
@@ -135,7 +141,7 @@ class RunOptions:
         return None if self.strategy is None else Distribution(self.strategy, self.devices)
 
 
-ALL = tuple(each.name for each in fields(RunOptions))
+ALL = tuple(option.name for option in fields(RunOptions))
 """Names of all options."""
 
 OF_PLANS = ("data", "tfds_folder", "glove", "jobs", "plugins", "quiet")
@@ -147,18 +153,18 @@ def accepts_options(names: Collection[str] = ALL) -> Callable[[Function], Functi
     return accepts(RunOptions, names)
 
 
-def make_options(given: Mapping[str, Any], names: Collection[str] = ALL) -> RunOptions:
+def make_options(values: Mapping[str, Any], names: Collection[str] = ALL) -> RunOptions:
     """Make `RunOptions` from keyword arguments.
 
     Args:
-        given: Values by name.
+        values: Values by name.
         names: Allowed names.
 
     Raises:
         TypeError: For an unknown name.
         SuiteError: As `RunOptions`.
     """
-    for name in given:
+    for name in values:
         if name not in names:
             raise TypeError(f"unknown option {name!r}.{did_you_mean(name, names)}")
-    return RunOptions(**given)
+    return RunOptions(**values)

@@ -10,37 +10,41 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
-
-import numpy as np
-import pandas as pd
-from rich.console import Console
+from typing import Any, NamedTuple
 
 from relation_tf.bench import workers
-from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
 from relation_tf.bench.options import OF_PLANS, accepts_options, make_options
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.runner import find_faults, folder_of, load, notes_of, refusal, request_of
+from relation_tf.bench.runner import (
+    find_faults,
+    find_requested,
+    folder_of,
+    load,
+    notes_of,
+    refusal,
+)
 from relation_tf.bench.sweeping import described, tuned_before, with_first_values
-from relation_tf.bench.train import RunGroup, compile_network, group_runs
+from relation_tf.bench.train import compile_network
+from relation_tf.bench.workers import RunGroup, group_runs
 from relation_tf.config import Method
-from relation_tf.config.loading import select
-from relation_tf.config.plugins import load_plugins
+from relation_tf.config.families import families_of
 from relation_tf.config.run import RunConfig
-from relation_tf.config.suite import Suite
+from relation_tf.config.suite import Suite, select
+from relation_tf.config.user_code import load_plugins
 from relation_tf.errors import RelationError, SuiteError, UnknownNameError, one_line
 from relation_tf.files import align
-from relation_tf.quiet import stderr_to
-from relation_tf.registry import STOPPING_RULES
+from relation_tf.registry import PROCEDURES, STOPPING_RULES
+from relation_tf.stats import default_over_tasks, default_procedure, what_can_be_shown
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.datasets import counted_once
+from relation_tf.terminal import stderr_to
 from relation_tf.training.session import LOG, start_tensorflow
-from relation_tf.words import count, two_digits
+from relation_tf.words import count, format_level, pvalue_only, two_digits
 
 _START = 7.0  # seconds in which a process loads TensorFlow, if this one has loaded it already
 
@@ -210,8 +214,8 @@ def plan_suite(
         >>> plan.total, plan.hours[0] < plan.hours[1]
         (5, True)
     """
-    given = make_options(options, OF_PLANS)
-    suite = load(suite, settings, replace_methods, given.plugins)
+    run_options = make_options(options, OF_PLANS)
+    suite = load(suite, settings, replace_methods, run_options.plugins)
     folder = RunFolder(folder_of(suite, out))
     if suite.sweep is not None:
         suite = suite.model_copy(update={"tuned": tuned_before(folder.path)})
@@ -228,26 +232,20 @@ def plan_suite(
         ]
         suite = with_first_values(suite, untuned)
         runs = select(suite, tasks, methods, seeds)
-    request = request_of(suite, runs, given)
-    done = request.done(folder)
-    pending = [run for run in request.chosen if run.key not in done]
+    requested = find_requested(suite, runs, run_options)
+    pending = requested.pending(folder)
     refused = [
         f"`run` refuses method {name}: {refusal(faults)}"
-        for name, faults in find_faults(pending, given).items()
+        for name, faults in find_faults(pending, run_options).items()
         if faults
     ]
-    group = RunGroup(runs, folder.path, given, suite.save_models)
-    say = Console(quiet=given.quiet, highlight=False, soft_wrap=True).print
-    plan = make_plan(suite, request.chosen, pending, group, say)
-    return replace(plan, notes=[*notes_of(request, given), *refused, *notes])
+    group = RunGroup(runs, folder.path, run_options, suite.save_models)
+    plan = make_plan(suite, requested.runs, pending, group)
+    return replace(plan, notes=[*notes_of(requested, run_options), *refused, *notes])
 
 
 def make_plan(
-    suite: Suite,
-    chosen: Sequence[RunConfig],
-    pending: Sequence[RunConfig],
-    group: RunGroup,
-    say: Callable[[str], None] = lambda line: None,
+    suite: Suite, chosen: Sequence[RunConfig], pending: Sequence[RunConfig], group: RunGroup
 ) -> SuitePlan:
     """Time some pairs of task and method, and estimate the cost of all runs.
 
@@ -256,7 +254,6 @@ def make_plan(
         chosen: The requested runs.
         pending: Unfinished runs.
         group: Folder and options of the runs.
-        say: Called with a line for each pair that is timed.
 
     Raises:
         SuiteError, DataError: If a method cannot be built, a task cannot be read, or a finished
@@ -269,25 +266,21 @@ def make_plan(
     left = {key: run for key, run in groups.items() if key not in costs}
     start, timed = _START, dict[GroupKey, _Timed]()
     if left:
-        keys = list(left) if suite.timed else _to_time(list(left))
-        runs = [left[key] for key in keys]
-        start, times = workers.call(_time_groups, group, runs, runs=runs, notify=say)
+        (task, method), *_ = left
+        keys = [key for key in groups if task == key[0] or method == key[1]]
+        keys = [*left] if suite.timed else keys
+        runs = [groups[key] for key in keys]
+        start, times = workers.call(_time_runs, group, runs, runs=runs, notify=group.options.say)
         timed = dict(zip(keys, times, strict=True))
-    seconds = by_proportion({key: one.epoch for key, one in timed.items()}, list(left))
-    once = by_proportion({key: one.once for key, one in timed.items()}, list(left))
+        timed = {(task, method): timed[task, method]} | timed
     for key, run in left.items():
-        # A method is timed on at least one task.
-        of_method = timed.get(key) or next(timed[task, name] for task, name in timed
-                                           if name == key[1])  # fmt: skip
-        fewest, most = (epochs * seconds[key] for epochs in _epochs(run))
+        time_of_run = by_proportion(timed, key)
         limit = run.time_limit if run.time_limit is not None else float("inf")
-        costs[key] = Cost(
-            min(fewest, limit) + once[key],
-            min(most, limit) + once[key],
-            measured=key in timed,
-            compiling=of_method.compiling,
-            compiled_once=run.shares_network,
+        fewest, most = (
+            min(epochs * time_of_run.epoch, limit) + time_of_run.once for epochs in _epochs(run)
         )
+        measured, compiling = key in timed, time_of_run.compiling
+        costs[key] = Cost(fewest, most, measured, compiling, run.shares_network)
     return SuitePlan(
         suite,
         len(chosen),
@@ -299,49 +292,37 @@ def make_plan(
     )
 
 
-def by_proportion(
-    timed: Mapping[GroupKey, float], groups: Sequence[GroupKey]
-) -> dict[GroupKey, float]:
-    """Estimate the seconds of all groups from the seconds of some; nothing without any.
-
-    Least squares on log(seconds) = task + method: a method that takes twice as long as another on
-    one task is assumed to take twice as long on all.
-
-    Example:
-        >>> timed = {("A", "x"): 2.0, ("A", "y"): 4.0, ("B", "x"): 10.0}
-        >>> round(by_proportion(timed, [*timed, ("B", "y")])["B", "y"], 6)
-        20.0
-    """
-    if not timed:
-        return {}
-    columns = pd.get_dummies(pd.DataFrame(groups, columns=["task", "method"])).astype(float)
-    indicators = dict(zip(groups, columns.to_numpy(), strict=True))
-    known = np.array([indicators[group] for group in timed])
-    parts = np.linalg.lstsq(known, np.log([*timed.values()]), rcond=None)[0]
-    return {group: float(np.exp(row @ parts)) for group, row in indicators.items()} | {**timed}
-
-
-def _to_time(groups: Sequence[GroupKey]) -> list[GroupKey]:
-    """Return the groups to time: as few as connect all tasks and methods that groups connect."""
-    chosen: list[GroupKey] = []
-    parts: dict[tuple[str, str], set[tuple[str, str]]] = {}
-    for task, method in groups:
-        first, second = (parts.setdefault(n, {n}) for n in (("task", task), ("method", method)))
-        if first is not second:
-            chosen.append((task, method))
-            first |= second
-            parts |= dict.fromkeys(first, first)
-    return chosen
-
-
-@dataclass(frozen=True)
-class _Timed:
+class _Timed(NamedTuple):
     epoch: float
     once: float  # seconds of a run apart from epochs
     compiling: float
 
 
-def _time_groups(
+def by_proportion(timed: Mapping[GroupKey, _Timed], key: GroupKey) -> _Timed:
+    """Return the time of a task and a method, which is estimated if it is not timed.
+
+    A method that takes twice as long as another on one task is assumed to take twice as long on
+    all.
+
+    Args:
+        timed: Times of the first task with all methods, and of the first method on all tasks.
+        key: The task and the method.
+
+    Example:
+        >>> timed = {("A", "x"): 2.0, ("A", "y"): 4.0, ("B", "x"): 10.0}
+        >>> timed = {key: _Timed(seconds, seconds, 1.0) for key, seconds in timed.items()}
+        >>> by_proportion(timed, ("B", "y")).epoch
+        20.0
+    """
+    if key in timed:
+        return timed[key]
+    (task, method), *_ = timed
+    of_task, of_method, first = timed[key[0], method], timed[task, key[1]], timed[task, method]
+    epoch = of_task.epoch * of_method.epoch / first.epoch
+    return _Timed(epoch, of_task.once * of_method.once / first.once, of_method.compiling)
+
+
+def _time_runs(
     group: RunGroup, runs: Sequence[RunConfig], say: Callable[[str], None]
 ) -> tuple[float, list[_Timed]]:
     """Return the seconds in which a process starts TensorFlow, and the times of runs."""
@@ -354,11 +335,11 @@ def _time_groups(
         with stderr_to(log):
             for run in runs:
                 say(f"timing {run.method} on {run.task}")
-                times.append(_time_group(replace(group, runs=[run], folder=Path(folder)), run))
+                times.append(_estimate(replace(group, folder=Path(folder)), run))
     return start, times
 
 
-def _time_group(group: RunGroup, run: RunConfig) -> _Timed:
+def _estimate(group: RunGroup, run: RunConfig) -> _Timed:
     try:
         trainer = compile_network(group, run)
         estimate = trainer.estimate()
@@ -369,7 +350,7 @@ def _time_group(group: RunGroup, run: RunConfig) -> _Timed:
     except Exception as error:  # a custom layer may raise anything
         raise SuiteError(f"method {run.method}: {one_line(error)}") from error
     compiling = 0.0 if find_task(run.entry).timed else trainer.compile_seconds
-    # At least a microsecond: `by_proportion` uses logarithms.
+    # At least a microsecond: `by_proportion` divides.
     return _Timed(max(estimate.epoch, 1e-6), max(estimate.once, 1e-6), compiling)
 
 
@@ -412,3 +393,110 @@ def _time(hours: float) -> str:
     if hours < 1 / 60:
         return f"{_seconds(3600 * hours)} s"
     return f"{60 * hours:.0f} min" if hours < 2 else f"{hours:.1f} h"
+
+
+def family_sizes(suite: Suite, methods: Collection[str]) -> list[int]:
+    """Return the different numbers of methods that are compared with each other.
+
+    Args:
+        suite: The suite.
+        methods: The requested methods.
+    """
+    families = [family.methods for family in families_of(suite)] or [[*methods]]
+    return sorted({len({*names} & {*methods}) for names in families} - {0})
+
+
+def shown_by_design(
+    suite: Suite, methods: Collection[str], num_seeds: int, num_tasks: int = 1
+) -> Iterator[str]:
+    """Yield what the tests of a suite can show, for each size of its families.
+
+    Args:
+        suite: The suite.
+        methods: The requested methods.
+        num_seeds: Number of seeds per method.
+        num_tasks: Number of tasks; with several, also what the test over tasks can show.
+    """
+    for size in family_sizes(suite, methods):
+        for test, options in _tests(suite, num_tasks).items() if size > 1 else ():
+            if size < (least := PROCEDURES.find(test).least_methods):
+                sentence = f"{size} methods: {test} needs at least {least}, so it is not used."
+            else:
+                sentence = what_can_be_shown(size, num_seeds, suite.alpha, test=test, **options)
+            yield sentence if suite.families is None else f"In each family: {sentence}"
+
+
+def nothing_can_be_shown(
+    suite: Suite,
+    methods: Collection[str] | None = None,
+    num_seeds: int | None = None,
+    num_tasks: int | None = None,
+) -> str | None:
+    """Return a sentence if no test of a suite can find a significant difference, else None.
+
+    Verdicts against a reference or control use Welch's test, which has no smallest p.
+
+    Args:
+        suite: The suite.
+        methods: The requested methods; by default all.
+        num_seeds: Number of seeds per method; by default that of the suite.
+        num_tasks: Number of tasks; by default that of the suite.
+
+    Example:
+        >>> from relation_tf.config import load_suite
+        >>> nothing_can_be_shown(load_suite("glue-small")) is None
+        True
+        >>> print(nothing_can_be_shown(load_suite("glue-small", {"seeds": 1, "tasks": ["CoLA"]})))
+        No difference can be significant (p < .05): the smallest possible p is 1.000.
+    """
+    methods = [str(method.name) for method in suite.methods()] if methods is None else methods
+    num_seeds = len(suite.seeds) if num_seeds is None else num_seeds
+    sizes = [size for size in family_sizes(suite, methods) if size > 1]
+    judged = suite.reference is not None or suite.control is not None
+    if not sizes or (judged and num_seeds > 1):
+        return None
+    smallest = 1.0
+    for test, options in _tests(suite, num_tasks or len(counted_once(suite.tasks))).items():
+        procedure = PROCEDURES.find(test)
+        attainable = procedure.attainable_pvalue
+        if attainable is None:
+            return None
+        over_tasks = options.get("num_tasks")
+        number = (num_seeds,) if over_tasks is None else (over_tasks, num_seeds)
+        if num_seeds > 1 or over_tasks is not None:
+            enough = [size for size in sizes if size >= procedure.least_methods]
+            smallest = min([smallest, *(attainable(size, *number) for size in enough)])
+    if smallest < suite.alpha:
+        return None
+    level, least = format_level(suite.alpha), pvalue_only(smallest, suite.alpha)
+    return f"No difference can be significant ({level}): the smallest possible p is {least}."
+
+
+def suite_facts(suite: Suite) -> dict[str, Any]:
+    """Return facts about a suite for lists of suites.
+
+    `note` is a sentence if no test can find a significant difference, else None.
+
+    Example:
+        >>> from relation_tf.config import load_suite
+        >>> facts = suite_facts(load_suite("demo"))
+        >>> facts["runs"], facts["seeds"], facts["note"]
+        (180, [1, 2, 3, 4, 5], None)
+    """
+    return {
+        "title": suite.title,
+        "runs": len(suite.runs()),
+        "tasks": [*suite.tasks],
+        "methods": [str(method.name) for method in suite.methods()],
+        "seeds": [*suite.seeds],
+        "note": nothing_can_be_shown(suite),
+    }
+
+
+def _tests(suite: Suite, num_tasks: int) -> dict[str, dict[str, int]]:
+    """Return the tests of a suite, with the number of tasks of the one over tasks."""
+    tests: dict[str, dict[str, int]] = {suite.test or default_procedure(suite.control): {}}
+    if num_tasks > 1 and not suite.timed:
+        over_tasks = suite.test_over_tasks or default_over_tasks(suite.control)
+        tests[over_tasks] = {"num_tasks": num_tasks}
+    return tests

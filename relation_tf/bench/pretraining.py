@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +16,28 @@ from relation_tf.bench.options import RunOptions
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.run_folder import ERROR, RunFolder, count_diverged, read_config, writing
 from relation_tf.bench.runner import refusal, sentence
-from relation_tf.bench.train import EventCallback, Group, train_and_write, train_each, train_shared
-from relation_tf.config.layer_source import custom_digest
-from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins
+from relation_tf.bench.workers import EventCallback, Group, TrainRun, train_shared
 from relation_tf.config.run import RunKey, vocabulary_of
+from relation_tf.config.user_code import (
+    custom_digest,
+    load_plugins,
+    plugins_digest,
+    shaping_plugins,
+)
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import expand_home, read_json, write_json, write_table, write_text
 from relation_tf.networks.check.report import Fault
 from relation_tf.networks.mechanisms import custom_layers, is_built_in
-from relation_tf.quiet import stderr_to
 from relation_tf.registry import MECHANISMS, OPTIMIZERS
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.training import session
-from relation_tf.training.pretrained import WEIGHTS, finished_runs, write_weights
-from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS, PretrainingSettings
+from relation_tf.training.pretrained import finished_runs, write_weights
+from relation_tf.training.pretraining_settings import (
+    SETTINGS,
+    SPEEDS,
+    WEIGHTS,
+    PretrainingSettings,
+)
 
 if TYPE_CHECKING:
     from relation_tf.training.language_model import LanguageModelTrainer
@@ -96,16 +105,10 @@ class PretrainingGroup(Group):
     settings: PretrainingSettings
     text: PlainText
 
-    def train(self, notify: EventCallback) -> None:
-        """Train the runs, see `Group`."""
-        log = self.folder / session.LOG
-        session.start_tensorflow(log, self.settings.threads)
-
-        def train(run: PretrainingRun, path: Path) -> None:
-            _train_run(run, path, self.settings, self.text, notify)
-
-        with stderr_to(log):
-            train_each(self.runs, RunFolder(self.folder, self.began), train, notify)
+    def prepare(self, notify: EventCallback) -> TrainRun:
+        """Start TensorFlow, see `Group`."""
+        session.start_tensorflow(self.folder / session.LOG, self.settings.threads)
+        return partial(_train_run, settings=self.settings, text=self.text, notify=notify)
 
 
 @workers.ends_workers
@@ -150,8 +153,8 @@ def pretrain(
         ...     num_layers=1, units=4, length=8, batch_size=2, steps=2, vocabulary_size=50
         ... )
         >>> out = folder / "out"
-        >>> made = pretrain([folder / "a.txt"], out, ["relation"], [1], small, quiet=True)
-        >>> [run["method"] for run in made.runs], (out / "scores.csv").is_file()
+        >>> results = pretrain([folder / "a.txt"], out, ["relation"], [1], small, quiet=True)
+        >>> [run["method"] for run in results.runs], (out / "scores.csv").is_file()
         (['relation'], True)
     """
     session.check_tensorflow()
@@ -178,7 +181,7 @@ def pretrain(
     folder.check_locked(pending)
     lost = count_diverged(folder, runs, pending)
 
-    def train(free: Sequence[PretrainingRun], notify: EventCallback) -> None:
+    def execute(free: Sequence[PretrainingRun], notify: EventCallback) -> None:
         group = PretrainingGroup(free, folder.path, settings, text, began=folder.began)
         workers.run_locally([group], notify, RunOptions())
 
@@ -191,7 +194,7 @@ def pretrain(
             write_text(vocabulary_of(folder.path), text.vocabulary.to_json())
             write_json(folder.path / SETTINGS, shared)
         try:
-            train_shared(pending, folder, progress, train)
+            train_shared(pending, folder, progress, execute)
         finally:  # also after an interruption
             _write_scores(folder.path)
     unfinished = {run: folder.run(run) for run in runs if not folder.holds_result(run)}
@@ -301,6 +304,7 @@ def _train_run(
 ) -> None:
     import keras
 
+    from relation_tf.bench.train import train_and_write
     from relation_tf.training.language_model import LanguageModelTrainer
 
     # Compile for each run: memory is measured per run, and custom layers may have random state
@@ -322,8 +326,8 @@ def _train_run(
         notify({"event": "note", "run": run.key, "note": note})
         return {}, result
 
-    own_optimizer = OPTIMIZERS.is_of_user(settings.optimizer)
-    resumable = is_built_in(run.mechanism, {}) and not own_optimizer
+    custom_optimizer = OPTIMIZERS.is_of_user(settings.optimizer)
+    resumable = is_built_in(run.mechanism, {}) and not custom_optimizer
     train_and_write(
         trainer, run, path, on_step, write,
         resumable=resumable, checkpoint_every=_CHECKPOINT_EVERY,

@@ -10,6 +10,7 @@ import math
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,11 +19,18 @@ from queue import SimpleQueue
 from typing import Any
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.bench.provenance import software
-from relation_tf.bench.train import EventCallback, RunGroup
-from relation_tf.bench.workers import End, Request, Returned, Worker, answer, run_in_workers
+from relation_tf.bench.train import software
+from relation_tf.bench.workers import (
+    Call,
+    End,
+    EventCallback,
+    Returned,
+    RunGroup,
+    Worker,
+    answer,
+    run_in_workers,
+)
 from relation_tf.errors import SuiteError, reason_of, require_package
-from relation_tf.registry import register_executor
 
 _CONNECT = 10.0  # seconds for a head to answer; Ray itself waits for minutes
 _LOOK = 30.0  # seconds without an event after which the nodes are counted again
@@ -30,7 +38,6 @@ _PIECES = 4  # groups per worker, so that all workers finish at about the same t
 _GIB = 2**30
 
 
-@register_executor("ray")
 def run_on_ray(groups: Sequence[RunGroup], notify: EventCallback, options: RunOptions) -> None:
     """Train groups on a Ray cluster; results are the same as on this machine.
 
@@ -53,10 +60,16 @@ def run_on_ray(groups: Sequence[RunGroup], notify: EventCallback, options: RunOp
     needed = reserved(options, max(group.runs[0].threads for group in groups))
     _connect(address, needed)
 
+    last_event = time.monotonic()
+
     def wait_for(workers: Sequence[_Actor], seconds: float) -> None:
+        nonlocal last_event
         awaited = [worker.awaited for worker in workers if worker.group is not None]
-        if not ray.wait(awaited, timeout=min(seconds, _LOOK))[0]:
+        if ray.wait(awaited, timeout=min(seconds, _LOOK))[0]:
+            last_event = time.monotonic()
+        elif time.monotonic() - last_event >= _LOOK:
             _room(address, needed)  # fails if no node is left
+            last_event = time.monotonic()
 
     try:
         count = options.jobs or _room(address, needed)
@@ -195,10 +208,10 @@ class _Actor(Worker):
         self._actor = ray.remote(RayWorker).options(**options).remote(sys.argv, Path.cwd())
         self.awaited: Any = None  # the events of the group
 
-    def send(self, request: Request) -> None:
-        (group,) = request.arguments
+    def send(self, call: Call) -> None:
+        (group,) = call.arguments
         versions = software()["versions"]
-        self.awaited = self._actor.answer.remote(request.pack(), group.folder, versions)
+        self.awaited = self._actor.answer.remote(call.pack(), group.folder, versions)
 
     def received(self) -> Iterator[Any]:
         import ray
@@ -235,10 +248,10 @@ class RayWorker:
         self._thread = ThreadPoolExecutor(1)
 
     def answer(self, packed: bytes, folder: Path, versions: Mapping[str, str]) -> Iterator[Any]:
-        """Answer a request, see `relation_tf.bench.workers`.
+        """Answer a call, see `relation_tf.bench.workers`.
 
         Args:
-            packed: The request.
+            packed: The call.
             folder: The suite's folder.
             versions: Versions of packages on the machine of the command.
         """

@@ -27,14 +27,12 @@ from relation_tf.bench.run_folder import (
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
-from relation_tf.faults import first_fault
 from relation_tf.files import align, expand_home, read_json
 from relation_tf.registry import SOURCES
-from relation_tf.tasks.datasets import counted_once
+from relation_tf.settings import first_fault
+from relation_tf.tasks.datasets import OFFICIAL_ROWS, counted_once
 from relation_tf.tasks.metrics import counted, find_metric
-from relation_tf.tasks.official import OFFICIAL_ROWS
 from relation_tf.tasks.task import Task
-from relation_tf.training.pretrained import finished_runs, run_folder
 from relation_tf.training.pretraining_settings import SETTINGS
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, failed_in_words
 
@@ -167,7 +165,7 @@ class Results:
         return self.suite.model_copy(
             update={
                 "tasks": [name for name in self.suite.tasks if name in tasks],
-                "method": [each for each in self.suite.methods() if each.name in methods],
+                "method": [method for method in self.suite.methods() if method.name in methods],
             }
         )
 
@@ -241,7 +239,7 @@ class Results:
     def splits(self) -> dict[str, str]:
         """Kind of the split of each name in `metrics`: "dev", "test" or another one."""
         tasks = map(self.suite.find_task, self.suite.tasks)
-        scorable = [own for task in tasks for own in task.scorable.items()]
+        scorable = [split for task in tasks for split in task.scorable.items()]
         return {name: kind_of(split) for name, split in scorable if name in self._names}
 
     def _table(self, key: str) -> pd.DataFrame:
@@ -286,8 +284,8 @@ class Results:
 
     def _averages(self) -> list[tuple[str, str, int, float]]:
         learned = {task.name for task in self.suite.learned()}
-        firsts = [find_metric(task.metrics[0]) for task in self.suite.learned()]
-        alike = len({(each.points, each.higher_is_better) for each in firsts}) == 1
+        metrics = [find_metric(task.metrics[0]) for task in self.suite.learned()]
+        alike = len({(metric.points, metric.higher_is_better) for metric in metrics}) == 1
         if len(counted_once(learned)) < 2 or self.suite.timed or not alike:
             return []
         by_seed: dict[tuple[str, int], dict[str, dict[str, Any]]] = defaultdict(dict)
@@ -304,9 +302,14 @@ class Results:
                 average = glue_average(dict(ChainMap(*tasks.values())))
             if average is None:
                 # Tasks scored from one network (MNLI-m, MNLI-mm, a group) count once.
-                means = {name: run_score(self.suite.find_task(name), tasks[name]) for name in tasks}
-                each = [fmean(means[task] for task in own) for own in counted_once(means).values()]
-                name, average = MEAN_OF_TASKS, fmean(each)
+                means = {
+                    task: fmean(score_of(values) for name, values in metrics.items()
+                                if name not in self.suite.find_task(task).diagnostics)
+                    for task, metrics in tasks.items()
+                }  # fmt: skip
+                networks = counted_once(means).values()
+                average = fmean(fmean(means[task] for task in tasks) for tasks in networks)
+                name = MEAN_OF_TASKS
             rows.append((name, method, seed, average))
         return rows
 
@@ -314,13 +317,6 @@ class Results:
 def score_of(metrics: Mapping[str, float]) -> float:
     """Return the score of a task: the mean of its metrics, or the first if they are unlike."""
     return task_score({name: metrics[name] for name in counted([*metrics])})
-
-
-def run_score(task: Task, metrics: Mapping[str, Mapping[str, float]]) -> float:
-    """Return the score of a run: the mean of its scores, without diagnostics."""
-    return fmean(
-        score_of(values) for name, values in metrics.items() if name not in task.diagnostics
-    )
 
 
 def read_results(folder: str | Path) -> Results:
@@ -440,6 +436,8 @@ def read_pretraining(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]
     """
     if not (folder / SETTINGS).is_file():
         return None
+    from relation_tf.training.pretrained import finished_runs, run_folder
+
     manifests = []
     for run in finished_runs(folder):
         path = run_folder(folder, run["method"], run["seed"]) / "manifest.json"

@@ -33,16 +33,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from filelock import FileLock, Timeout
 
-from relation_tf.config.loading import load_suite
-from relation_tf.config.run import RunConfig
-from relation_tf.config.suite import Suite
-from relation_tf.config.training import without_former_keys
+from relation_tf.config.run import RunConfig, without_former_keys
+from relation_tf.config.suite import Suite, load_suite
 from relation_tf.errors import SuiteError, reason_of
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.tasks.sources import digest_of_file
-from relation_tf.training.checkpoint import STATE
-from relation_tf.training.pretrained import WEIGHTS
-from relation_tf.training.pretraining_settings import SETTINGS
+from relation_tf.training.pretraining_settings import SETTINGS, WEIGHTS
 
 if TYPE_CHECKING:
     from relation_tf.bench.pretraining import PretrainingRun
@@ -61,7 +57,7 @@ _MADE_FROM = {
 }
 # Names of tables in suites.
 _TABLES = {"custom_task": "[[task]]", "group": "[[group]]"}
-ERROR = "error.json"
+STATE, ERROR = "state.npz", "error.json"
 FAILING_LAYERS = "failing_layers.json"
 SWEEP = "sweep"  # folder of the tuning runs
 _LOOK = 0.2  # seconds in which another process looks whether a run is locked
@@ -138,7 +134,7 @@ class RunFolder:
         Raises:
             SuiteError: If a finished run is not in the suite, or the runs are those of `pretrain`.
         """
-        if _is_there(self.path / SETTINGS):
+        if _look_up(self.path / SETTINGS):
             raise SuiteError(f"{self.path}: contains runs of pretrain. Choose another --out")
         requested = {self.run(config) for config in suite.runs()}
         for result in sorted(self.path.glob("runs/*/*/*/result.json")):
@@ -182,7 +178,7 @@ class RunFolder:
             SuiteError: If it is not the folder of a suite.
         """
         path = self.path / "suite.toml"
-        if not _is_there(path):
+        if not _look_up(path):
             fault = "no such folder"
             if self.path.exists():
                 fault = "no suite.toml in this folder" if self.path.is_dir() else "not a folder"
@@ -276,7 +272,7 @@ class RunFolder:
     def failing_layers(self) -> dict[str, str]:
         """Return the methods whose layer fails its checks, and the faults."""
         path = self.path / FAILING_LAYERS
-        if not _is_there(path):
+        if not _look_up(path):
             return {}
         return {str(name): str(fault) for name, fault in read_json(path).items()}
 
@@ -319,7 +315,7 @@ class RunFolder:
     def with_file(self, name: str) -> list[Path]:
         """Return the folders of runs that have a file, in order of task, method and seed."""
         folders = map(self.run, self.suite().runs())
-        return [folder for folder in folders if _is_there(folder / name)]
+        return [folder for folder in folders if _look_up(folder / name)]
 
 
 def has_diverged(folder: Path) -> bool:
@@ -395,7 +391,7 @@ def differing_splits(first: Mapping[str, str], second: Mapping[str, str]) -> lis
     return [split for split in splits if first.get(split) != second.get(split)]
 
 
-def _is_there(path: Path) -> bool:
+def _look_up(path: Path) -> bool:
     try:
         return path.exists()
     except OSError as error:
@@ -461,7 +457,7 @@ def write_result(folder: Path, result: Mapping[str, Any], changing: tuple[str, .
     write_json(folder / RESULT, {**content, DIGEST: _digest(content)})
 
 
-def damage(folder: Path, models: bool = True) -> str | None:
+def damage(folder: Path, *, models: bool = True, others: bool = True) -> str | None:
     r"""Return which file of a finished run has changed since it was written, and how.
 
     Files without a checksum are not checked: those of runs of earlier versions, and those that were
@@ -471,6 +467,7 @@ def damage(folder: Path, models: bool = True) -> str | None:
         folder: The folder of a run with a `result.json`.
         models: If False, only the sizes of models and weights are checked: reports do not read
             them, and reading them can take longer than the report.
+        others: If False, only models and weights are checked, and `result.json`.
 
     Returns:
         A sentence that starts with the path of the file, or None.
@@ -486,43 +483,20 @@ def damage(folder: Path, models: bool = True) -> str | None:
         ...     before, damage(folder).removeprefix(str(folder))
         (None, '/history.csv: damaged: its content has changed since the run')
     """
-    files, fault = _recorded(folder)
-    if fault is not None:
-        return fault
-    for name, recorded in files.items():
-        if name in _MODELS and not (folder / name).exists():
-            continue
-        if fault := _fault(folder / name, recorded, content=models or name not in _MODELS):
-            return f"{folder / name}: damaged: {fault}"
-    return None
-
-
-def damage_of_model(folder: Path) -> str | None:
-    """Return how the model of a finished run has changed since it was written; None if unknown.
-
-    Args:
-        folder: The folder of the run.
-    """
-    files, fault = _recorded(folder)
-    if fault is not None:
-        return fault
-    for name in _MODELS:
-        known = name in files and (folder / name).exists()
-        if known and (fault := _fault(folder / name, files[name], content=True)):
-            return f"{folder / name}: damaged: {fault}"
-    return None
-
-
-def _recorded(folder: Path) -> tuple[Mapping[str, Any], str | None]:
-    """Return the recorded sizes and digests by name, and the fault of `result.json`."""
     try:
         result = read_json(folder / RESULT)
     except SuiteError as error:
-        return {}, str(error)
+        return str(error)
     content = {key: value for key, value in result.items() if key != DIGEST}
     if (FILES in result or DIGEST in result) and result.get(DIGEST) != _digest(content):
-        return {}, f"{folder / RESULT}: damaged: its content has changed since the run"
-    return result.get(FILES, {}), None
+        return f"{folder / RESULT}: damaged: its content has changed since the run"
+    for name, recorded in result.get(FILES, {}).items():
+        is_model, path = name in _MODELS, folder / name
+        if (is_model and not path.exists()) or not (is_model or others):
+            continue
+        if fault := _fault(path, recorded, content=models or not is_model):
+            return f"{path}: damaged: {fault}"
+    return None
 
 
 def _fault(path: Path, recorded: Mapping[str, Any], content: bool) -> str | None:

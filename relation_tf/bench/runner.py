@@ -7,40 +7,36 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
 
 from relation_tf.bench import workers
 from relation_tf.bench.options import RunOptions, accepts_options, make_options
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder, count_diverged
-from relation_tf.bench.sweeping import check_no_untuned_runs, tune
-from relation_tf.bench.train import (
-    EventCallback,
-    RunGroup,
-    build_methods,
-    encoder_digest,
-    group_runs,
-    train_shared,
-)
+from relation_tf.bench.workers import EventCallback, RunGroup, group_runs, train_shared
 from relation_tf.config import Method, Suite, load_suite
-from relation_tf.config.layer_source import callbacks_digest, custom_digest
-from relation_tf.config.loading import drop_other_methods, make_suite, select
-from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins
-from relation_tf.config.run import RunConfig, RunKey
-from relation_tf.errors import OptionError, SuiteError
+from relation_tf.config.run import RunConfig
+from relation_tf.config.suite import drop_other_methods, make_suite, select
+from relation_tf.config.user_code import (
+    callbacks_digest,
+    custom_digest,
+    load_plugins,
+    plugins_digest,
+    shaping_plugins,
+)
+from relation_tf.errors import OptionError, RelationError, SuiteError, one_line
 from relation_tf.files import expand_home
-from relation_tf.networks.check.report import TOKEN_READ, Fault
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.quiet import stderr_to
 from relation_tf.registry import EXECUTORS, SOURCES
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.metrics import check_installed
-from relation_tf.tasks.official import shortfalls
-from relation_tf.tasks.sources import TaskSource, digest_of_file
+from relation_tf.tasks.sources import TaskSource, digest_of_file, shortfalls
+from relation_tf.terminal import stderr_to
 from relation_tf.training.session import check_tensorflow, start_tensorflow
+
+if TYPE_CHECKING:
+    from relation_tf.networks.check.report import Fault
 
 
 @accepts_options()
@@ -88,35 +84,36 @@ def run_suite(
         >>> results.metrics[["task", "method", "seed", "metric"]].to_numpy().tolist()
         [['WNLI', 'baseline-64', 1, 'accuracy']]
     """
-    given = make_options(options)
-    suite = load(suite, settings, replace_methods, given.plugins)
+    run_options = make_options(options)
+    suite = load(suite, settings, replace_methods, run_options.plugins)
     folder = RunFolder(folder_of(suite, out))
     tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
-    EXECUTORS.find(given.executor)
-    if given.track:
+    EXECUTORS.find(run_options.executor)
+    if run_options.track:
         from relation_tf.bench.tracking import check_trackers
 
-        check_trackers(given.track)
+        check_trackers(run_options.track)
     if suite.sweep is not None:
+        from relation_tf.bench.sweeping import check_no_untuned_runs, tune
+
         # What the runs after the sweep need: no error comes after hours of tuning.
         runs = select(suite, tasks, methods, seeds)
-        check_requirements(suite, runs, given)
+        check_requirements(suite, runs, run_options)
         folder.check_runs(suite)
         check_no_untuned_runs(suite, folder.path, runs)
-        say = Console(quiet=given.quiet, highlight=False, soft_wrap=True).print
-        once = replace(given, track=())
+        untracked = replace(run_options, track=())
 
-        def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
+        def train_tuning(tuning: Suite, path: Path, names: list[str] | None) -> Results:
             runs = select(tuning, tasks, names, None)
-            return _train_pending(tuning, runs, RunFolder(path, folder.began), once)
+            return _train_pending(tuning, runs, RunFolder(path, folder.began), untracked)
 
-        suite = tune(suite, folder.path, train, say, tasks, methods)
+        suite = tune(suite, folder.path, train_tuning, run_options.say, tasks, methods)
     runs = select(suite, tasks, methods, seeds)
-    return _train_pending(suite, runs, folder, given)
+    return _train_pending(suite, runs, folder, run_options)
 
 
 def _listed(selection: Any) -> Any:
-    """Return a selection that can be read several times."""
+    """Return a selection that can be read more than once."""
     return [*selection] if isinstance(selection, Iterator) else selection
 
 
@@ -126,28 +123,20 @@ def _train_pending(
     folder: RunFolder,
     options: RunOptions,
 ) -> Results:
-    """Train the pending runs of a suite whose settings are known.
-
-    Args:
-        suite: The suite.
-        runs: The requested runs.
-        folder: The folder of the suite.
-        options: Options of the call.
-    """
+    """Train the pending runs of a suite whose settings are known."""
     check_requirements(suite, runs, options)
-    request = request_of(suite, runs, options)
-    done = request.done(folder)
-    pending = [run for run in request.chosen if run.key not in done]
+    requested = find_requested(suite, runs, options)
+    pending = requested.pending(folder)
     folder.check_runs(suite)
     folder.check_locked(pending)
-    lines = check_layers(_unlocked(pending, folder), folder, options)
-    lines += [
-        *notes_of(request, options),
+    lines = [
+        *check_layers(_unlocked(pending, folder), folder, options),
+        *notes_of(requested, options),
         *(f"{fault}: run again" for fault in folder.damaged(pending)),
     ]
-    lost = count_diverged(folder, request.chosen, pending)
+    lost = count_diverged(folder, requested.runs, pending)
 
-    def train(free: Sequence[RunConfig], notify: EventCallback) -> None:
+    def execute(free: Sequence[RunConfig], notify: EventCallback) -> None:
         groups = [
             RunGroup(part, folder.path, options, suite.save_models, began=folder.began)
             for part in group_runs(suite, free, options.jobs or 1)
@@ -158,9 +147,10 @@ def _train_pending(
         for line in lines:
             progress.say(line)
         if free := _unlocked(pending, folder):
-            build_in_worker(free, options)
+            one_of_each = [*{run.method: run for run in free}.values()]
+            workers.call(build_methods, one_of_each, options, runs=one_of_each)
         folder.open(suite)
-        train_shared(pending, folder, progress, train)
+        train_shared(pending, folder, progress, execute)
     return read_results(folder.path)
 
 
@@ -194,43 +184,69 @@ def _unlocked(runs: Sequence[RunConfig], folder: RunFolder) -> list[RunConfig]:
     return [run for run in runs if not folder.is_locked(run)]
 
 
-def build_in_worker(runs: Sequence[RunConfig], options: RunOptions) -> None:
-    """Build the network of each method in a worker process, see `build_methods`."""
-    one_of_each = [*{run.method: run for run in runs}.values()]
-    workers.call(build_methods, one_of_each, options, runs=one_of_each)
+def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
+    """Build the network of each method, so that wrong options are reported before the first run.
+
+    Callbacks are created. Custom layers are not built; if one fails later, the other runs continue.
+
+    Raises:
+        SuiteError: For the first method that cannot be built.
+    """
+    from relation_tf.bench.train import trainer_class
+
+    load_plugins(configs[0].plugins)
+    by_method = {config.method: config for config in configs}
+    layers = {layer for config in by_method.values() for layer in config.custom_layers}
+    free = {layer for layer in layers if find_mechanism(layer).factory == layer}
+    known = [config for config in by_method.values() if not free & {*config.custom_layers}]
+    log = Path(os.devnull)
+    if known or configs[0].callbacks:
+        threads = configs[0].threads
+        start_tensorflow(log, threads, options.distribution, options.deterministic)
+    for entry in configs[0].callbacks:  # of all methods
+        from relation_tf.training.callbacks import make_callback
+
+        make_callback(entry)
+    for config in known:
+        try:
+            with stderr_to(log):
+                trainer_class(config).check(config)
+        except RelationError:
+            raise
+        except Exception as error:  # a plugin may raise anything
+            raise SuiteError(f"method {config.method}: {one_line(error)}") from error
 
 
 @dataclass(frozen=True)
-class Request:
+class RequestedRuns:
     """Requested runs of a suite.
 
     Attributes:
         suite: The suite.
-        runs: All runs of the suite; the requested runs have digests of their data.
-        chosen: The requested runs.
-        sources: Data sources of their tasks.
+        runs: The requested runs, with digests of their data.
+        others: The other runs of the suite.
+        sources: Data sources of the tasks of the requested runs.
     """
 
     suite: Suite
     runs: list[RunConfig]
-    chosen: list[RunConfig]
+    others: list[RunConfig]
     sources: Mapping[str, TaskSource]
 
-    def done(self, folder: RunFolder) -> set[RunKey]:
-        """Return the keys of all finished runs.
-
-        Reads all files of these runs, for their checksums.
+    def pending(self, folder: RunFolder) -> list[RunConfig]:
+        """Return the unfinished runs. Reads all files of finished runs, for their checksums.
 
         Raises:
-            SuiteError: If a finished run has another configuration.
+            SuiteError: If a finished run of the suite has another configuration.
         """
-        done = [config for config in self.runs if folder.is_done(config)]
-        for config in done:
-            folder.check_configuration(config)
-        return {config.key for config in done}
+        done = {config.key for config in (*self.runs, *self.others) if folder.is_done(config)}
+        for config in (*self.runs, *self.others):
+            if config.key in done:
+                folder.check_configuration(config)
+        return [config for config in self.runs if config.key not in done]
 
 
-def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> Request:
+def find_requested(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> RequestedRuns:
     """Find the layers, data and word vectors of the requested runs."""
     runs, digests = suite.runs(), {}
     for layers, method in {tuple(run.custom_layers): run.method for run in runs}.items():
@@ -249,27 +265,28 @@ def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -
         | ({} if sources[name].kind == "generated" else {"source": sources[name].kind})
         for name, vocabulary in dict.fromkeys((run.task, run.vocabulary) for run in chosen)
     }
-    configs = []
+    configs: dict[bool, list[RunConfig]] = {True: [], False: []}  # by whether they are requested
     for run in runs:
         known = {"mechanism_digest": digests[tuple(run.custom_layers)], "plugins_digest": plugins}
         known["callbacks_digest"] = callbacks
         known["glove_digest"] = vectors if run.embeddings == "glove" else None
-        if run.key in keys:
+        if run.key in keys and run.pretrained is not None:
+            from relation_tf.training.pretrained import encoder_digest
+
             known["pretrained_digest"] = encoder_digest(run)
-        configs.append(run.model_copy(update=known | read.get((run.task, run.vocabulary), {})))
-    return Request(suite, configs, [run for run in configs if run.key in keys], sources)
+        known |= read.get((run.task, run.vocabulary), {})
+        configs[run.key in keys].append(run.model_copy(update=known))
+    return RequestedRuns(suite, configs[True], configs[False], sources)
 
 
-def notes_of(request: Request, options: RunOptions) -> Iterator[str]:
+def notes_of(requested: RequestedRuns, options: RunOptions) -> Iterator[str]:
     """Yield notes on the machine and the data."""
     alone = options.jobs == 1 or (options.jobs is None and options.executor == "local")
-    if request.suite.timed and not alone:
+    if requested.suite.timed and not alone:
         yield "parallel runs slow each other down; use --jobs 1 for exact times"
-    incomplete = [
-        shortfall for source in request.sources.values() for shortfall in shortfalls(source)
-    ]
-    if incomplete:
-        files = "; ".join(map(str, incomplete))
+    sources = requested.sources.values()
+    if incomplete := [shortfall for source in sources for shortfall in shortfalls(source)]:
+        files = "; ".join(incomplete)
         yield (
             f"warning: no complete test set for {files}. These runs keep their weights: "
             "when the files are complete, `relation-tf predict` adds the predictions"
@@ -419,22 +436,20 @@ def find_faults(configs: Sequence[RunConfig], options: RunOptions) -> dict[str, 
         for config in configs
         if not config.has_built_in_layer and find_mechanism(config.mechanism).input_type == "tokens"
     }
+    # Networks of generated tasks read all tokens, those of other tasks one.
+    one_read = {config.method for config in configs if not find_task(config.entry).generated}
+    keys = {name: _layer(config, name in one_read) for name, config in methods.items()}
     # Widths of one layer are checked once.
-    layers = {_layer(config): config for config in reversed(methods.values())}
+    layers = {keys[name]: (config, name not in one_read)
+              for name, config in reversed(methods.items())}  # fmt: skip
     checked = _check([*layers.values()], options) if layers else []
     faults = dict(zip(layers, checked, strict=True))
-    read = {config.method for config in configs if not find_task(config.entry).generated}
-    return {
-        name: [
-            fault for fault in faults[_layer(config)] if name in read or fault.check != TOKEN_READ
-        ]
-        for name, config in methods.items()
-    }
+    return {name: faults[key] for name, key in keys.items()}
 
 
-def _layer(config: RunConfig) -> str:
+def _layer(config: RunConfig, one_read: bool) -> str:
     options = config.model_dump(mode="json", include={"options"})["options"]  # dates as text
-    return json.dumps([config.mechanism, options, config.precision], sort_keys=True)
+    return json.dumps([config.mechanism, options, config.precision, one_read], sort_keys=True)
 
 
 def sentence(faults: Sequence[Fault]) -> str:
@@ -451,18 +466,21 @@ def refusal(faults: Sequence[Fault]) -> str:
     )
 
 
-def _check(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
+def _check(layers: Sequence[tuple[RunConfig, bool]], options: RunOptions) -> list[list[Fault]]:
+    configs = [config for config, _ in layers]
     try:
-        faults: list[list[Fault]] = workers.call(_faults, configs, options, runs=configs)
+        faults: list[list[Fault]] = workers.call(_faults, layers, options, runs=configs)
         return faults
     except workers.WorkerEndedError as error:
+        from relation_tf.networks.check.report import Fault
+
         message = f"{error}, while it checked the layer."
         return [[Fault(config.mixer, "process", message)] for config in configs]
 
 
-def _faults(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
-    load_plugins({name for config in configs for name in config.plugins})
-    log, threads = Path(os.devnull), configs[0].threads
+def _faults(layers: Sequence[tuple[RunConfig, bool]], options: RunOptions) -> list[list[Fault]]:
+    load_plugins({name for config, _ in layers for name in config.plugins})
+    log, threads = Path(os.devnull), layers[0][0].threads
     start_tensorflow(log, threads, options.distribution, options.deterministic)
     import keras
 
@@ -470,6 +488,6 @@ def _faults(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Faul
 
     try:
         with stderr_to(log):
-            return [layer_faults(config) for config in configs]
+            return [layer_faults(config, all_read=all_read) for config, all_read in layers]
     finally:
         keras.backend.clear_session()

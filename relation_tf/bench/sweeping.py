@@ -1,4 +1,4 @@
-"""Tune settings of a suite before its runs, see `relation_tf.config.sweep`. Does not import Keras.
+"""Tune settings of a suite before its runs, see `relation_tf.config.method`. Does not import Keras.
 
 OUT/sweep/ is the folder of a suite in which each method occurs with each combination of the
 settings. OUT/sweep/sweep.csv has the validation score of each run.
@@ -16,10 +16,9 @@ import pandas as pd
 
 from relation_tf.bench.results import Results, parts_of, score_of
 from relation_tf.bench.run_folder import SWEEP, RunFolder, writing
-from relation_tf.config.loading import make_suite, select
+from relation_tf.config.method import Sweep, Tuned, combination_name, tuned_method
 from relation_tf.config.run import RunConfig
-from relation_tf.config.suite import Suite
-from relation_tf.config.sweep import Sweep, Tuned, combination_name, tuned_method
+from relation_tf.config.suite import Suite, make_suite, select
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_text
 from relation_tf.tasks.metrics import find_metric
@@ -370,19 +369,19 @@ def is_best(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> bool:
     return not known or same_score(kept, (max if higher else min)(known))
 
 
-class Doubt(NamedTuple):
+class RangeWarning(NamedTuple):
     """A reason why settings that were not tried can be better.
 
     Attributes:
-        words: The reason.
+        text: The reason.
         kind: The same without the key and its value.
     """
 
-    words: str
+    text: str
     kind: str
 
 
-def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
+def warn_of_range(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> RangeWarning | None:
     """Return why settings that were not tried can be better; None without a reason.
 
     There is a reason if most runs with the best values collapsed, if all values have the same
@@ -410,28 +409,25 @@ def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
     if not best.size or (perfect is not None and same_score(best.mean(), perfect)):
         return None
     if metric.low == -1 and 2 * np.count_nonzero(best == 0) >= best.size:
-        return Doubt(*2 * ["at least half of the runs with the best value collapsed (score 0)"])
+        text = "at least half of the runs with the best value collapsed (score 0)"
+        return RangeWarning(text, text)
     means = [sample.mean() for sample in samples if sample.size and np.isfinite(sample).all()]
     if len(means) > 1 and all(same_score(mean, means[0]) for mean in means):
-        return Doubt(*2 * ["all values have the same score"])
+        return RangeWarning("all values have the same score", "all values have the same score")
     for key, value in tuned.settings.items():
         numbers = _numbers(suite.sweep, key)
-        if len(numbers) < 3 or value not in (numbers[0], numbers[-1]) or _is_least(value):
+        smallest_possible = value == 0 or (isinstance(value, int) and value == 1)
+        if len(numbers) < 3 or value not in (numbers[0], numbers[-1]) or smallest_possible:
             continue
         least = value == numbers[0]
         inside = tuned.settings | {key: numbers[1] if least else numbers[-2]}
         if not _is_flat(best, samples[combinations.index(inside)]):
             which, others = ("smallest", "smaller") if least else ("largest", "larger")
-            return Doubt(
+            return RangeWarning(
                 f"{key} {value} is the {which} value, and {others} ones can be better",
                 "the chosen value is the smallest or largest one",
             )
     return None
-
-
-def _is_least(value: float) -> bool:
-    """Return True for the smallest number that a setting can have."""
-    return value == 0 or (isinstance(value, int) and value == 1)
 
 
 def _is_flat(first: np.ndarray, second: np.ndarray) -> bool:

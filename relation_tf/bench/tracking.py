@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 from relation_tf.errors import UnknownNameError, require_package, without_breaks
-from relation_tf.quiet import stderr_to
+from relation_tf.terminal import stderr_to
 
 if TYPE_CHECKING:
     from relation_tf.config import RunConfig

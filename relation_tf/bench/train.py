@@ -1,53 +1,45 @@
-"""Train runs: from the configuration of a run to its `result.json`.
+"""Train runs: from the configuration of a run to its `result.json`, with the facts of its manifest.
 
-`train_run` trains a run of a suite. A `RunGroup` has the runs of one task and one method, which
-share a compiled network. Keras and TensorFlow are imported when the first run starts. An executor
-calls `group.train` in any process that can access the folder of the runs, see `workers.py`.
+`train_run` trains a run of a suite, in a worker process. Keras and TensorFlow are imported when the
+first run starts.
 """
 
 from __future__ import annotations
 
-import errno
+import contextlib
+import functools
 import math
 import os
+import platform
+import re
+import shlex
+import subprocess
 import sys
 import tempfile
 import time
-import traceback
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from itertools import groupby
+from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import relation_tf
 from glue_submit import SubmissionError, score
 from glue_submit.scoring import find_labels
-from relation_tf.bench.options import RunOptions
-from relation_tf.bench.provenance import made_by, made_with, manifest
+from relation_tf import __version__
 from relation_tf.bench.run_folder import (
-    ERROR,
     MODEL,
+    STATE,
     VOCABULARY,
-    RunFolder,
     digest_of,
     kind_of,
     prediction_file,
-    unwritable,
     write_result,
-    writing,
 )
-from relation_tf.config.plugins import load_plugins
-from relation_tf.config.run import RunConfig, RunKey
-from relation_tf.config.suite import Suite
+from relation_tf.bench.workers import EventCallback, RunGroup
+from relation_tf.config.run import RunConfig
 from relation_tf.errors import (
-    DivergedError,
-    RelationError,
     SuiteError,
     join_names,
-    one_line,
 )
 from relation_tf.files import (
     read_json,
@@ -57,21 +49,16 @@ from relation_tf.files import (
     write_table,
     write_text,
 )
-from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.official import is_labelled, shortfalls
-from relation_tf.tasks.sources import TaskSource
+from relation_tf.tasks.sources import TaskSource, is_labelled, shortfalls
 from relation_tf.tasks.task import Task
-from relation_tf.training.checkpoint import STATE, Checkpoint
-from relation_tf.training.pretrained import WEIGHTS, pretrained_digest
+from relation_tf.training.pretrained import encoder_digest
+from relation_tf.training.pretraining_settings import WEIGHTS
 from relation_tf.training.session import LOG, Distribution, forget_peaks, peaks, start_tensorflow
-from relation_tf.words import count
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from relation_tf.bench.progress import Progress
     from relation_tf.bench.run_folder import AnyRun
     from relation_tf.tasks.encoding import EncodedTask
     from relation_tf.tasks.glove import Vectors
@@ -82,249 +69,7 @@ if TYPE_CHECKING:
         TrainingResult,
     )
 
-_LOOK_EVERY = 1.0  # seconds between two looks at the runs of other processes
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-
-EventCallback = Callable[[dict[str, Any]], None]
-Run = TypeVar("Run", bound="AnyRun")
-
 Inputs: TypeAlias = "tuple[EncodedTask, Vectors | None]"
-
-
-@dataclass(frozen=True)
-class Group(ABC):
-    """Runs that are trained one after the other.
-
-    Attributes:
-        runs: The runs.
-        folder: The folder of all runs.
-        began: Start of the command, see `RunFolder`.
-    """
-
-    runs: Sequence[Any]
-    folder: Path
-    began: float = field(default_factory=time.time, kw_only=True)
-
-    @abstractmethod
-    def train(self, notify: EventCallback) -> None:
-        """Train the runs; TensorFlow's output goes to `tensorflow.log`.
-
-        Args:
-            notify: Called with each event: `{"event": "start" | "compile" | "note" | "epoch" |
-                "step" | "done" | "failed" | "locked", "run": key, ...}`. A run that another process
-                trains is locked.
-
-        Raises:
-            SuiteError: If no run can be written.
-        """
-
-
-@dataclass(frozen=True)
-class RunGroup(Group):
-    """Runs of one task and one method of a suite, which share a compiled network.
-
-    Attributes:
-        options: Options of the run.
-        save_models: If True, keep the model of each run, see `write_model`.
-    """
-
-    runs: Sequence[RunConfig]
-    options: RunOptions = field(default_factory=RunOptions)
-    save_models: bool = False
-
-    def train(self, notify: EventCallback) -> None:
-        """Train the runs, see `Group`."""
-        load_plugins(self.runs[0].plugins)
-        compiled: list[SuiteTrainer] = []
-
-        def train(config: RunConfig, path: Path) -> None:
-            train_run(config, path, self, compiled, notify)
-
-        with stderr_to(self.folder / LOG):
-            train_each(self.runs, RunFolder(self.folder, self.began), train, notify)
-
-
-def group_runs(suite: Suite, pending: Sequence[RunConfig], jobs: int) -> list[list[RunConfig]]:
-    """Group runs by task and method; split large groups if there are fewer groups than jobs.
-
-    For timed tasks, all methods of a seed come before the next seed, so that other load on the
-    machine slows all methods equally. If seeds vary the split, the runs of a group have one seed,
-    because a group reads its data once.
-
-    Args:
-        suite: The suite.
-        pending: Runs of the suite.
-        jobs: Number of groups at the same time.
-
-    Example:
-        >>> from relation_tf.config import load_suite
-        >>> suite = load_suite("demo", {"tasks": ["RTE"]})
-        >>> [len(runs) for runs in group_runs(suite, suite.runs(), jobs=6)]
-        [3, 2, 3, 2, 5, 5]
-    """
-    by_seed = "split" in suite.vary
-    if suite.timed or by_seed:
-        tasks = [*dict.fromkeys(run.task for run in pending)]
-        pending = sorted(pending, key=lambda run: (tasks.index(run.task), run.seed))
-    keyed = groupby(pending, key=lambda run: (run.task, run.method, run.seed if by_seed else None))
-    groups = [[*runs] for _, runs in keyed]
-    while 0 < len(groups) < min(jobs, len(pending)):
-        largest = max(groups, key=len)
-        place, half = groups.index(largest), -(-len(largest) // 2)
-        groups[place : place + 1] = [largest[:half], largest[half:]]
-    return groups
-
-
-def train_each(
-    runs: Sequence[Run],
-    folder: RunFolder,
-    train: Callable[[Run, Path], None],
-    notify: EventCallback,
-) -> None:
-    """Train runs one after the other. A failed run writes `error.json`; the other runs continue.
-
-    Args:
-        runs: The runs.
-        folder: The folder of all runs.
-        train: Called with a run and its folder, which contains its configuration.
-        notify: Called with the start and the end of each run.
-
-    Raises:
-        SuiteError: If no run can be written.
-        BrokenPipeError: If the output was closed, such as by `head`; the run is not a failed one.
-    """
-    for run in runs:
-        with claimed(run, folder, notify) as is_ours:
-            if is_ours:
-                notify({"event": "start", "run": run.key})
-                _train_or_fail(run, folder, train, notify)
-
-
-@contextmanager
-def claimed(run: AnyRun, folder: RunFolder, notify: EventCallback) -> Iterator[bool]:
-    """Lock a run; yield False, after an event, if another process trains or has trained it.
-
-    A run that has failed since the start of this command is not tried again.
-
-    Raises:
-        SuiteError: If another process has trained it with another configuration.
-    """
-    with folder.locked(run) as free:
-        event: dict[str, Any] = {}
-        if not free:
-            event = {"event": "locked"}
-        elif folder.has_result(run):
-            folder.check_configuration(run)
-            event = {"event": "done"}
-        elif error := folder.new_error(run):
-            event = {"event": "failed", **error, "detail": bool(error.get("traceback"))}
-        if event:
-            notify({**event, "run": run.key})
-        yield not event
-
-
-def _train_or_fail(
-    run: Run, folder: RunFolder, train: Callable[[Run, Path], None], notify: EventCallback
-) -> None:
-    path, diverged = folder.run(run), False
-    try:
-        folder.start(run)
-        train(run, path)
-    except BrokenPipeError:
-        raise
-    except RelationError as error:
-        reason, detail, diverged = str(error), "", isinstance(error, DivergedError)
-    except Exception as error:
-        written = (path / "config.json").exists()
-        if isinstance(error, OSError) and (error.errno in _NO_ROOM or not written):
-            raise unwritable(path, error) from error  # no other run could be written either
-        reason, detail = f"{one_line(error)}{_place(error)}", traceback.format_exc()
-    else:
-        notify({"event": "done", "run": run.key})
-        return
-    fail(folder, run, reason, notify, detail, diverged)
-
-
-def _place(error: Exception) -> str:
-    """Return the last line of the user's code that an error passed; empty without any."""
-    package = str(Path(relation_tf.__file__).parent)
-    installed = (sys.prefix, sys.base_prefix, package, "<frozen", "<string", "<__array")
-    frames = traceback.extract_tb(error.__traceback__)
-    users = [frame for frame in frames if not frame.filename.startswith(installed)]
-    return (
-        f" ({Path(users[-1].filename).name}:{users[-1].lineno}: {users[-1].line})" if users else ""
-    )
-
-
-def train_shared(
-    pending: Sequence[Run],
-    folder: RunFolder,
-    progress: Progress,
-    train: Callable[[Sequence[Run], EventCallback], None],
-) -> None:
-    """Train runs until each has ended, here or in another process that uses the same folder.
-
-    Args:
-        pending: The runs.
-        folder: Their folder.
-        progress: Notified of the events of all runs.
-        train: Trains runs that no process has locked; gets a callback for events.
-    """
-    left, is_told = [*pending], False
-    locked: set[RunKey] = set()
-
-    def notify(event: dict[str, Any]) -> None:
-        if event["event"] == "locked":
-            locked.add(event["run"])
-        else:
-            progress.notify(event)
-
-    while left:
-        locked.clear()
-        free = []
-        for run in left:
-            with claimed(run, folder, notify) as is_ours:
-                free += [run] if is_ours else []
-        if free:
-            train(free, notify)
-        elif locked:
-            time.sleep(_LOOK_EVERY)
-        left = [run for run in left if run.key in locked]
-        if left and not is_told:
-            runs = count(len(left), "run")
-            progress.say(f"{runs} in training by other processes: waiting for the end")
-            is_told = True
-
-
-def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
-    """Build the network of each method, so that wrong options are reported before the first run.
-
-    Callbacks are created. Custom layers are not built; if one fails later, the other runs continue.
-
-    Raises:
-        SuiteError: For the first method that cannot be built.
-    """
-    load_plugins(configs[0].plugins)
-    by_method = {config.method: config for config in configs}
-    layers = {layer for config in by_method.values() for layer in config.custom_layers}
-    free = {layer for layer in layers if find_mechanism(layer).factory == layer}
-    known = [config for config in by_method.values() if not free & {*config.custom_layers}]
-    log = Path(os.devnull)
-    if known or configs[0].callbacks:
-        threads = configs[0].threads
-        start_tensorflow(log, threads, options.distribution, options.deterministic)
-    if configs[0].callbacks:
-        from relation_tf.training.callbacks import make_callbacks
-
-        make_callbacks(configs[0])  # of all methods
-    for config in known:
-        try:
-            with stderr_to(log):
-                _trainer_class(config).check(config)
-        except RelationError:
-            raise
-        except Exception as error:  # a plugin may raise anything
-            raise SuiteError(f"method {config.method}: {one_line(error)}") from error
 
 
 def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
@@ -335,13 +80,13 @@ def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
     import keras
 
     keras.backend.clear_session()  # frees the memory of the previous group
-    return _trainer_class(config)(config, *_read_inputs(group, config), replicas)
+    return trainer_class(config)(config, *_read_inputs(group, config), replicas)
 
 
-def _trainer_class(config: RunConfig) -> Any:
-    from relation_tf.training.task_trainer import TaskTrainer
+def trainer_class(config: RunConfig) -> Any:
+    """Return the class of the trainer of a run."""
+    from relation_tf.training.task_trainer import TaskTrainer, TransferTrainer
     from relation_tf.training.timing import LayerTimer, StepTimer
-    from relation_tf.training.transfer_trainer import TransferTrainer
 
     if config.transfers:
         return TransferTrainer
@@ -372,7 +117,10 @@ def _read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     task = load_task(
         config.entry, data=options.data, tfds_folder=options.tfds_folder, **config.reading()
     )
-    check_task(config, task)
+    expected = config.data_digests or {}  # test sets may be added later
+    changed = [key for key, digest in expected.items() if task.digests.get(key, digest) != digest]
+    if changed:
+        raise _changed(f"{task.task.name} ({join_names(changed)})")
     vectors = None
     if config.embeddings != "random":
         # `run_suite` checks that --glove is given; tokens = "text" has no word vectors.
@@ -430,7 +178,7 @@ def train_run(
         elif shortfalls(trainer.task.source):
             with replacing(folder / WEIGHTS) as file:
                 np.savez(file, *trainer.weights(), allow_pickle=False)
-        return made_with(trainer, config), _result(trainer, config, trained, folder)
+        return inputs_of(trainer, config), _result(trainer, config, trained, folder)
 
     if config.pretrained_digest not in (None, encoder_digest(config)):
         raise _changed(str(config.pretrained))
@@ -478,11 +226,13 @@ def train_and_write(
         resumable: If True, write checkpoints, from which an interrupted run resumes.
         checkpoint_every: Seconds between two checkpoints.
     """
+    from relation_tf.training.trainer import Checkpoint
+
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     peak_of = forget_peaks()
     state = folder / STATE
-    facts_of_run = made_by(run, distribution)
-    checkpoint = Checkpoint(state, facts_of_run, checkpoint_every) if resumable else None
+    conditions = conditions_of(run, distribution)
+    checkpoint = Checkpoint(state, conditions, checkpoint_every) if resumable else None
     wall, cpu = time.perf_counter(), time.process_time()
     trained = trainer.run(run.seed, on_progress, checkpoint)
     # CPU time below wall time shows that other programs had the processor.
@@ -503,7 +253,13 @@ def _result(
     from relation_tf.networks import count_parameters
 
     assert trained.stop is not None  # of a suite's run
-    _check_finite(trained.metrics)
+    for name, values in trained.metrics.items():
+        for metric, value in values.items():
+            if not math.isfinite(value):  # although the outputs are: means and tests need numbers
+                raise SuiteError(
+                    f"metric {metric} on {name} is {value}. It must be a finite number: change a "
+                    "metric that is not defined for all predictions"
+                )
     test_metrics, faults = score_tests(folder / "predictions", trainer.task.source)
     for fault in faults.values():
         trainer.warn(f"no score on the test set: {fault}")
@@ -525,21 +281,6 @@ def _result(
         "tokens": trainer.tokens,
         **trained.facts,
     }
-
-
-def _check_finite(metrics: Mapping[str, Mapping[str, float]]) -> None:
-    """Check the metrics of a run, by scored name.
-
-    Raises:
-        SuiteError: If one is not finite, although the outputs are: means and tests need numbers.
-    """
-    for name, values in metrics.items():
-        for metric, value in values.items():
-            if not math.isfinite(value):
-                raise SuiteError(
-                    f"metric {metric} on {name} is {value}. It must be a finite number: change a "
-                    "metric that is not defined for all predictions"
-                )
 
 
 def check_can_be_saved(trainer: SuiteTrainer) -> None:
@@ -611,23 +352,6 @@ def _truth(task: Task, labels: np.ndarray, outputs: np.ndarray) -> dict[str, lis
     }
 
 
-def fail(
-    folder: RunFolder, run: AnyRun, reason: str, notify: EventCallback, detail: str = "",
-    diverged: bool = False,
-) -> None:  # fmt: skip
-    """Write `error.json` of a failed run and send the event.
-
-    Raises:
-        SuiteError: If the file cannot be written.
-    """
-    path = folder.run(run)
-    with writing(path):
-        path.mkdir(parents=True, exist_ok=True)
-        write_json(path / ERROR, {"error": reason, "traceback": detail, "diverged": diverged})
-    told = {"error": reason, "detail": bool(detail), "diverged": diverged}
-    notify({"event": "failed", "run": run.key, **told})
-
-
 def score_tests(
     predictions: Path, source: TaskSource
 ) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
@@ -658,39 +382,150 @@ def score_tests(
     return scores, faults
 
 
-def encoder_digest(config: RunConfig) -> str | None:
-    """Return the digest of a run's pre-trained encoder, or only of its vocabulary.
-
-    Returns:
-        None for a run without one.
-
-    Raises:
-        SuiteError: If there is no such encoder.
-    """
-    if config.pretrained is None:
-        return None
-    vocabulary = pretrained_digest(config.pretrained)
-    if config.encoder_weights == "random":
-        return vocabulary
-    try:
-        return pretrained_digest(config.pretrained, config.block_mechanism, config.seed_of("init"))
-    except SuiteError as error:
-        raise SuiteError(
-            f"{error}; {config.method} needs it unless encoder_weights = 'random'"
-        ) from error
-
-
-def check_task(config: RunConfig, task: EncodedTask) -> None:
-    """Check that a task was read from the files of its digests. Test sets may be added later.
-
-    Raises:
-        SuiteError: If they have changed.
-    """
-    expected = config.data_digests or {}
-    changed = [key for key, digest in expected.items() if task.digests.get(key, digest) != digest]
-    if changed:
-        raise _changed(f"{task.task.name} ({join_names(changed)})")
-
-
 def _changed(place: str) -> SuiteError:
     return SuiteError(f"{place}: its files changed after the command started. Run it again")
+
+
+PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas")
+"""Other packages that results may depend on."""
+
+
+def manifest(
+    started: str, resumed: Sequence[int], distribution: Distribution | None
+) -> dict[str, Any]:
+    """Return the entries that the manifests of all finished runs have."""
+    return {
+        "started": started,
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "resumed_after": [*resumed],
+        "command": command(),
+        **software(),
+        **machine(distribution),
+    }
+
+
+def inputs_of(trainer: SuiteTrainer, config: RunConfig) -> dict[str, Any]:
+    """Return the manifest entries of a suite's run: data and initial weights."""
+    task, vectors = trainer.task, trainer.vectors
+    glove = {"found": str(vectors), "digest": config.glove_digest}
+    encoder = {"folder": config.pretrained, "digest": config.pretrained_digest}
+    return {
+        "xla": trainer.xla,
+        "seed": config.seed,
+        "data": {
+            "source": task.source.kind,
+            "layout": task.source.layout.name,
+            "digest": task.digest,
+            "digests": dict(task.digests),
+            "rows": {name: len(split) for name, split in task.splits.items()},
+            "vocabulary": task.vocabulary.size if task.vocabulary else None,
+            "validation": task.validation,
+            "notes": list(task.notes),
+        },
+        "glove": None if vectors is None else glove,
+        "pretrained": None if config.encoder_weights == "random" else encoder,
+    }
+
+
+def software() -> dict[str, Any]:
+    """Return versions and commit, for a manifest."""
+    return {
+        "python": platform.python_version(),
+        "versions": {
+            "relation_tf": __version__,
+            **{name: version_of(name) for name in PACKAGES},
+        },
+        "commit": commit(),
+    }
+
+
+@functools.cache
+def version_of(package: str) -> str:
+    """Return the version of a package, or of the one that installs its module.
+
+    The module `tensorflow` is also in tensorflow-cpu and tf-nightly.
+
+    Example:
+        >>> version_of("keras").split(".")[0]
+        '3'
+    """
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return metadata.version(metadata.packages_distributions()[package][0])
+
+
+def machine(distribution: Distribution | None) -> dict[str, Any]:
+    """Return devices, threads and flags, for a manifest."""
+    import tensorflow as tf
+
+    from relation_tf.training.replicas import make_replicas
+    from relation_tf.training.session import op_determinism
+
+    return {
+        "platform": platform.platform(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "devices": [device.device_type for device in tf.config.list_physical_devices()],
+        "backend": "tensorflow",
+        "threads": tf.config.threading.get_intra_op_parallelism_threads(),
+        "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
+        "op_determinism": op_determinism(),
+        "strategy": distribution.strategy if distribution else None,
+        "replicas": make_replicas(distribution).count,
+    }
+
+
+def conditions_of(run: AnyRun, distribution: Distribution | None) -> dict[str, Any]:
+    """Return the facts that must be unchanged when an interrupted run resumes."""
+    here = machine(distribution)
+    del here["platform"], here["cores"]  # a newer kernel or more cores change no result
+    here["libc"] = [*platform.libc_ver()]
+    return {"config": run.model_dump(mode="json"), **here, **software()}
+
+
+def command() -> str:
+    """Return the command line; of full paths of this machine, only the last part."""
+    program = Path(sys.argv[0])
+    if program.name == "ipykernel_launcher.py":
+        return "a notebook"  # its arguments are paths of this machine
+    is_ours = program.parts[-3:] == ("relation_tf", "cli", "__main__.py")
+    name = "relation-tf" if is_ours else program.name
+    return shlex.join([name, *map(_without_folder, sys.argv[1:])])
+
+
+def _without_folder(argument: str) -> str:
+    """Return an argument, `--option=PATH` or `PATH`, with only the last part of a full path."""
+    option, equals, value = argument.rpartition("=")
+    path = Path(value)
+    return f"{option}{equals}{path.name}" if path.is_absolute() else argument
+
+
+@functools.cache
+def commit(file: Path = Path(__file__)) -> str | None:
+    """Return the commit of the checkout that tracks a file of this package, if there is one.
+
+    An installed package inside another checkout is not tracked by it.
+    """
+    try:
+        _git(file.parent, "ls-files", "--error-unmatch", file.name)
+        return _git(file.parent, "describe", "--always", "--dirty", "--abbrev=12")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    answer = subprocess.run(
+        ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True
+    )
+    return answer.stdout.strip()
+
+
+@functools.cache
+def processor() -> str:
+    """Return the name of this machine's processor."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+        if name := re.search(r"^model name\s*:(.*)", lines, re.MULTILINE):
+            return name[1].strip()
+    return platform.processor()

@@ -1,9 +1,10 @@
-"""Executors and worker processes: the process of the command never imports TensorFlow to train.
+"""Groups of runs, executors and worker processes.
 
-A worker is a Python process that calls functions of this package, one after the other, and sends
-events and results back. If it dies or hangs, only its run is lost. `call` calls one function in a
-worker. `--executor NAME` chooses an executor: a function of the groups, a callback for events and
-the options of the run. It must train each group, in any process that can access its folder:
+The process of a command never imports TensorFlow to train. A worker is a Python process that calls
+functions of this package, one after the other, and sends events and results back. If it dies or
+hangs, only its run is lost. `call` calls one function in a worker. `--executor NAME` chooses an
+executor: a function of the groups, a callback for events and the options of the run. It must train
+each group, in any process that can access its folder:
 
     from relation_tf.registry import register_executor
 
@@ -12,11 +13,13 @@ the options of the run. It must train each group, in any process that can access
         for group in reversed(groups):
             group.train(notify)
 
-Use `run_in_workers` for workers that may die, see `ray_cluster.py`.
+Use `run_in_workers` for workers that may die, see `ray_cluster.py`. Several processes can train the
+runs of a folder: each locks the runs that it trains, see `train_shared`.
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import io
 import json
@@ -34,8 +37,10 @@ import types
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -45,20 +50,242 @@ import cloudpickle  # type: ignore[import-untyped]
 import relation_tf
 from relation_tf import registry
 from relation_tf.bench.options import RunOptions
-from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.train import EventCallback, Group, fail
-from relation_tf.config.plugins import load_plugins
-from relation_tf.config.run import RunKey
-from relation_tf.errors import RelationError, SuiteError, one_line
-from relation_tf.option_fields import Function
-from relation_tf.quiet import loading_quietly
+from relation_tf.bench.run_folder import ERROR, RunFolder, unwritable, writing
+from relation_tf.config.run import RunConfig, RunKey
+from relation_tf.config.suite import Suite
+from relation_tf.config.user_code import load_plugins
+from relation_tf.errors import DivergedError, RelationError, SuiteError, one_line
+from relation_tf.files import write_json
 from relation_tf.registry import Registry, register_executor
+from relation_tf.settings import Function
 from relation_tf.system import kill_group
+from relation_tf.terminal import loading_quietly, stderr_to
+from relation_tf.training.session import LOG
+from relation_tf.words import count
 
 if TYPE_CHECKING:
+    from relation_tf.bench.progress import Progress
     from relation_tf.bench.run_folder import AnyRun
 
+_LOOK_EVERY = 1.0  # seconds between two looks at the runs of other processes
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+
+EventCallback = Callable[[dict[str, Any]], None]
+TrainRun = Callable[[Any, Path], None]
+"""Trains a run in its folder, which contains its configuration."""
+
+
+@dataclass(frozen=True)
+class Group(ABC):
+    """Runs that are trained one after the other.
+
+    Attributes:
+        runs: The runs.
+        folder: The folder of all runs.
+        began: Start of the command, see `RunFolder`.
+    """
+
+    runs: Sequence[Any]
+    folder: Path
+    began: float = field(default_factory=time.time, kw_only=True)
+
+    @abstractmethod
+    def prepare(self, notify: EventCallback) -> TrainRun:
+        """Return the function that trains a run, in the process that trains them."""
+
+    def train(self, notify: EventCallback) -> None:
+        """Train the runs; TensorFlow's output goes to `tensorflow.log`.
+
+        A failed run writes `error.json`; the other runs continue.
+
+        Args:
+            notify: Called with each event: `{"event": "start" | "compile" | "note" | "epoch" |
+                "step" | "done" | "failed" | "locked", "run": key, ...}`. A run that another process
+                trains is locked.
+
+        Raises:
+            SuiteError: If no run can be written.
+            BrokenPipeError: If the output was closed, such as by `head`; the run is not a failed
+                one.
+        """
+        folder = RunFolder(self.folder, self.began)
+        with stderr_to(self.folder / LOG):
+            train_run = self.prepare(notify)
+            for run in self.runs:
+                with claimed(run, folder, notify) as is_ours:
+                    if is_ours:
+                        notify({"event": "start", "run": run.key})
+                        _train_or_fail(run, folder, train_run, notify)
+
+
+@dataclass(frozen=True)
+class RunGroup(Group):
+    """Runs of one task and one method of a suite, which share a compiled network.
+
+    Attributes:
+        options: Options of the run.
+        save_models: If True, keep the model of each run.
+    """
+
+    runs: Sequence[RunConfig]
+    options: RunOptions = field(default_factory=RunOptions)
+    save_models: bool = False
+
+    def prepare(self, notify: EventCallback) -> TrainRun:
+        """Import the plugins of the runs, see `Group`."""
+        from relation_tf.bench.train import train_run
+
+        load_plugins(self.runs[0].plugins)
+        return partial(train_run, group=self, compiled=[], notify=notify)
+
+
+def group_runs(suite: Suite, pending: Sequence[RunConfig], jobs: int) -> list[list[RunConfig]]:
+    """Group runs by task and method; split large groups if there are fewer groups than jobs.
+
+    For timed tasks, all methods of a seed come before the next seed, so that other load on the
+    machine slows all methods equally. If seeds vary the split, the runs of a group have one seed,
+    because a group reads its data once.
+
+    Args:
+        suite: The suite.
+        pending: Runs of the suite.
+        jobs: Number of groups at the same time.
+
+    Example:
+        >>> from relation_tf.config import load_suite
+        >>> suite = load_suite("demo", {"tasks": ["RTE"]})
+        >>> [len(runs) for runs in group_runs(suite, suite.runs(), jobs=6)]
+        [3, 2, 3, 2, 5, 5]
+    """
+    by_seed = "split" in suite.vary
+    if suite.timed or by_seed:
+        tasks = [*dict.fromkeys(run.task for run in pending)]
+        pending = sorted(pending, key=lambda run: (tasks.index(run.task), run.seed))
+    keyed = groupby(pending, key=lambda run: (run.task, run.method, run.seed if by_seed else None))
+    groups = [[*runs] for _, runs in keyed]
+    while 0 < len(groups) < min(jobs, len(pending)):
+        largest = max(groups, key=len)
+        place, half = groups.index(largest), -(-len(largest) // 2)
+        groups[place : place + 1] = [largest[:half], largest[half:]]
+    return groups
+
+
+def train_shared(
+    pending: Sequence[Any],
+    folder: RunFolder,
+    progress: Progress,
+    execute: Callable[[Sequence[Any], EventCallback], None],
+) -> None:
+    """Train runs until each has ended, here or in another process that uses the same folder.
+
+    Args:
+        pending: The runs.
+        folder: Their folder.
+        progress: Notified of the events of all runs.
+        execute: Trains runs that no process has locked; gets a callback for events.
+    """
+    left, is_waiting = [*pending], False
+    locked: set[RunKey] = set()
+
+    def notify(event: dict[str, Any]) -> None:
+        if event["event"] == "locked":
+            locked.add(event["run"])
+        else:
+            progress.notify(event)
+
+    while left:
+        locked.clear()
+        free = []
+        for run in left:
+            with claimed(run, folder, notify) as is_ours:
+                free += [run] if is_ours else []
+        if free:
+            execute(free, notify)
+        elif locked:
+            time.sleep(_LOOK_EVERY)
+        left = [run for run in left if run.key in locked]
+        if left and not is_waiting:
+            runs = count(len(left), "run")
+            progress.say(f"{runs} in training by other processes: waiting for the end")
+            is_waiting = True
+
+
+@contextmanager
+def claimed(run: AnyRun, folder: RunFolder, notify: EventCallback) -> Iterator[bool]:
+    """Lock a run; yield False, after an event, if another process trains or has trained it.
+
+    A run that has failed since the start of this command is not tried again.
+
+    Raises:
+        SuiteError: If another process has trained it with another configuration.
+    """
+    with folder.locked(run) as free:
+        event: dict[str, Any] = {}
+        if not free:
+            event = {"event": "locked"}
+        elif folder.has_result(run):
+            folder.check_configuration(run)
+            event = {"event": "done"}
+        elif error := folder.new_error(run):
+            event = {"event": "failed", **error, "detail": bool(error.get("traceback"))}
+        if event:
+            notify({**event, "run": run.key})
+        yield not event
+
+
+def _train_or_fail(
+    run: AnyRun, folder: RunFolder, train_run: TrainRun, notify: EventCallback
+) -> None:
+    path, diverged = folder.run(run), False
+    try:
+        folder.start(run)
+        train_run(run, path)
+    except BrokenPipeError:
+        raise
+    except RelationError as error:
+        reason, detail, diverged = str(error), "", isinstance(error, DivergedError)
+    except Exception as error:
+        written = (path / "config.json").exists()
+        if isinstance(error, OSError) and (error.errno in _NO_ROOM or not written):
+            raise unwritable(path, error) from error  # no other run could be written either
+        reason, detail = f"{one_line(error)}{_place(error)}", traceback.format_exc()
+    else:
+        notify({"event": "done", "run": run.key})
+        return
+    fail(folder, run, reason, notify, detail, diverged)
+
+
+def _place(error: Exception) -> str:
+    """Return the last line of the user's code that an error passed; empty without any."""
+    package = str(Path(relation_tf.__file__).parent)
+    installed = (sys.prefix, sys.base_prefix, package, "<frozen", "<string", "<__array")
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if not frame.filename.startswith(installed)]
+    return (
+        f" ({Path(users[-1].filename).name}:{users[-1].lineno}: {users[-1].line})" if users else ""
+    )
+
+
+def fail(
+    folder: RunFolder, run: AnyRun, reason: str, notify: EventCallback, detail: str = "",
+    diverged: bool = False,
+) -> None:  # fmt: skip
+    """Write `error.json` of a failed run and send the event.
+
+    Raises:
+        SuiteError: If the file cannot be written.
+    """
+    path = folder.run(run)
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+        write_json(path / ERROR, {"error": reason, "traceback": detail, "diverged": diverged})
+    event = {"event": "failed", "error": reason, "detail": bool(detail), "diverged": diverged}
+    notify({**event, "run": run.key})
+
+
 _TRIES = 2  # of a run whose worker died
+_STARTS = 5  # of workers that died before they began their run
+_POLL = 1.0  # seconds between two looks at the time of runs, if it is limited
 
 Event = dict[str, Any]
 
@@ -87,6 +314,14 @@ def run_locally(groups: Sequence[Group], notify: EventCallback, options: RunOpti
     run_in_workers(groups, options.jobs or 1, make, wait_for, notify, options.run_timeout)
 
 
+@register_executor("ray")
+def run_on_ray(groups: Sequence[Any], notify: EventCallback, options: RunOptions) -> None:
+    """Train groups on a Ray cluster, see `relation_tf.bench.ray_cluster`."""
+    from relation_tf.bench import ray_cluster
+
+    ray_cluster.run_on_ray(groups, notify, options)
+
+
 def call(
     function: Callable[..., Any],
     *arguments: Any,
@@ -111,7 +346,7 @@ def call(
     arrived = threading.Event()
     worker = _Process.idle_or_new(arrived)
     try:
-        worker.send(Request(function, arguments, [*runs], notify is not None))
+        worker.send(Call(function, arguments, [*runs], notify is not None))
         while True:
             arrived.wait()
             arrived.clear()
@@ -167,7 +402,8 @@ class Worker(ABC):
 
     Attributes:
         group: The current group.
-        left: Unfinished runs of the group; the first one is running.
+        left: Unfinished runs of the group; the first one is the next or running one.
+        is_running: If True, the first one has started.
         began: Start time of that run, by `time.monotonic`.
         ended: Reason if the worker ended unexpectedly, else None.
     """
@@ -175,13 +411,15 @@ class Worker(ABC):
     def __init__(self) -> None:
         self.group: Group | None = None
         self.left: list[AnyRun] = []
+        self.is_running = False
         self.began = 0.0
         self.ended: End | None = None
 
     def start(self, group: Group) -> None:
         """Start a group."""
-        self.send(Request(type(group).train, [group], group.runs, reports=True))
+        self.send(Call(type(group).train, [group], group.runs, reports=True))
         self.group, self.left, self.began = group, list(group.runs), time.monotonic()
+        self.is_running = False
 
     def events(self) -> Iterator[Event]:
         """Yield new events; after the last one `group` is None.
@@ -195,9 +433,8 @@ class Worker(ABC):
                 event.result()
                 return
             if event["event"] in ("start", "done", "failed", "locked"):
-                self.began = time.monotonic()
-            if event["event"] in ("done", "failed", "locked"):
-                self.left = self.left[1:]
+                self.began, self.is_running = time.monotonic(), event["event"] == "start"
+                self.left = self.left[0 if self.is_running else 1 :]
             yield event
 
     def end(self, run_timeout: float | None) -> End | None:
@@ -209,8 +446,8 @@ class Worker(ABC):
         return None
 
     @abstractmethod
-    def send(self, request: Request) -> None:
-        """Send a request to the worker.
+    def send(self, call: Call) -> None:
+        """Send a call to the worker.
 
         Raises:
             SuiteError: If a custom part cannot be sent.
@@ -230,7 +467,7 @@ AnyWorker = TypeVar("AnyWorker", bound=Worker)
 
 def run_in_workers(
     groups: Sequence[Group],
-    count: int,
+    number: int,
     make: Callable[[], AnyWorker],
     wait_for: Callable[[Sequence[AnyWorker], float], None],
     notify: EventCallback,
@@ -239,11 +476,12 @@ def run_in_workers(
     """Run groups, each in one of several workers.
 
     If a worker dies (killed, out of memory), its run is tried a second time and then counts as
-    failed. The other runs of its group continue in another worker.
+    failed. The other runs of its group continue in another worker. A worker that dies before it
+    begins the run, such as on a node that was lost, is replaced up to four times.
 
     Args:
         groups: The groups, in the order in which they start.
-        count: Number of workers at the same time.
+        number: Number of workers at the same time.
         make: Makes a worker.
         wait_for: Waits until one of the workers reports an event or ends, or the given seconds
             have passed.
@@ -254,15 +492,15 @@ def run_in_workers(
         SuiteError: If a folder cannot be written.
     """
     waiting = deque(groups)
-    tries: Counter[RunKey] = Counter()
+    tries: Counter[tuple[RunKey, bool]] = Counter()
     workers: list[AnyWorker] = []
     try:
-        _hire(workers, min(count, len(waiting)), make)
+        _hire(workers, min(number, len(waiting)), make)
         while workers:
             for worker in workers:
                 if worker.group is None and waiting:
                     worker.start(waiting.popleft())
-            wait_for(workers, _seconds_left(workers, run_timeout))
+            wait_for(workers, 3600.0 if run_timeout is None else _POLL)
             for worker in workers[:]:
                 for event in worker.events():
                     notify(event)
@@ -272,35 +510,33 @@ def run_in_workers(
                     workers.remove(worker)
                     waiting.extendleft(_remaining(worker, end, tries, notify))
             busy = sum(worker.group is not None for worker in workers)
-            _hire(workers, min(count, busy + len(waiting)), make)
+            _hire(workers, min(number, busy + len(waiting)), make)
     finally:
         for worker in workers:
             worker.kill()
 
 
-def _hire(workers: list[AnyWorker], count: int, make: Callable[[], AnyWorker]) -> None:
-    """Make workers, or end idle ones, to reach the count."""
+def _hire(workers: list[AnyWorker], number: int, make: Callable[[], AnyWorker]) -> None:
+    """Make workers, or end idle ones, to reach the number."""
     idle = [worker for worker in workers if worker.group is None]
-    for worker in idle[: max(0, len(workers) - count)]:
+    for worker in idle[: max(0, len(workers) - number)]:
         worker.kill()
         workers.remove(worker)
-    while len(workers) < count:
+    while len(workers) < number:
         workers.append(make())
 
 
-def _seconds_left(workers: Sequence[Worker], run_timeout: float | None) -> float:
-    """Return the seconds until the next run times out, at most an hour."""
-    if run_timeout is None:
-        return 3600.0
-    began = [worker.began for worker in workers if worker.group is not None]
-    left = min(began, default=time.monotonic()) + run_timeout - time.monotonic()
-    return min(3600.0, max(0.0, left))
-
-
 def _remaining(
-    worker: Worker, end: End, tries: Counter[RunKey], notify: EventCallback
+    worker: Worker, end: End, tries: Counter[tuple[RunKey, bool]], notify: EventCallback
 ) -> list[Group]:
-    """Return the unfinished runs of a worker that ended, as one group or none."""
+    """Return the unfinished runs of a worker that ended, as one group or none.
+
+    Args:
+        worker: The worker.
+        end: Why it ended.
+        tries: How often a worker of a run ended, after and before the start of the run.
+        notify: Called with the event of a run that is not tried again.
+    """
     if worker.group is None:
         return []
     left, folder = worker.left, RunFolder(worker.group.folder)
@@ -309,9 +545,10 @@ def _remaining(
         left = left[1:]
     elif left:
         run = left[0]
-        tries[run.key] += 1
-        if not end.again or tries[run.key] == _TRIES:
-            often = f", {_TRIES} times" if end.again else ""
+        most = _TRIES if worker.is_running else _STARTS
+        tries[run.key, worker.is_running] += 1
+        if not end.again or tries[run.key, worker.is_running] == most:
+            often = f", {most} times" if end.again else ""
             with folder.locked(run) as free:  # else another process has started it again
                 if free:
                     fail(folder, run, end.reason + often, notify, end.detail)
@@ -322,7 +559,7 @@ def _remaining(
 
 
 @dataclass(frozen=True)
-class Request:
+class Call:
     """A function to call in another process.
 
     Attributes:
@@ -338,7 +575,7 @@ class Request:
     reports: bool
 
     def pack(self) -> bytes:
-        """Return the request with what the other process needs of this one.
+        """Return the call with what the other process needs of this one.
 
         Modules that have registered parts are imported there. Layers and callbacks of a script or
         notebook are sent, with the source of notebook cells for tracebacks.
@@ -408,10 +645,10 @@ class _Pickler(cloudpickle.Pickler):
 
 
 def answer(packed: bytes, send: Callable[[Any], None]) -> None:
-    """Answer a request of another process in this one, see `Request`."""
+    """Answer a call of another process in this one."""
     try:
         with loading_quietly():
-            request, modules, main, registered, cells, serializable = pickle.loads(packed)
+            called, modules, main, registered, cells, serializable = pickle.loads(packed)
         load_plugins(modules)
         vars(sys.modules["__main__"]).update(main)
         linecache.cache.update(cells)
@@ -429,12 +666,12 @@ def answer(packed: bytes, send: Callable[[Any], None]) -> None:
         what = "a custom part cannot be loaded in a worker process"
         send(Returned(error=SuiteError(f"{what}: {one_line(error)}")))
     else:
-        request.answer(send)
+        called.answer(send)
 
 
 @dataclass(frozen=True)
 class Returned:
-    """The end of a request: what the function returned, or its error."""
+    """The end of a call: what the function returned, or its error."""
 
     value: Any = None
     error: Exception | None = None
@@ -498,8 +735,8 @@ class _Process(Worker):
         worker.arrived = arrived
         return worker
 
-    def send(self, request: Request) -> None:
-        packed = request.pack()
+    def send(self, call: Call) -> None:
+        packed = call.pack()
         assert self._process.stdin is not None
         with suppress(OSError):  # it has ended: `received` reports that
             pickle.dump(packed, self._process.stdin)
@@ -547,7 +784,7 @@ class _Process(Worker):
         self._process.kill()
         self._process.wait()
         assert self._process.stdin is not None
-        with suppress(OSError):  # a part of a request that it has not read
+        with suppress(OSError):  # a part of a call that it has not read
             self._process.stdin.close()
         self._temporary.cleanup()
 
@@ -556,14 +793,14 @@ _idle: list[_Process] = []
 
 
 def serve() -> None:
-    """Answer the requests of the parent process until it ends; it ends its workers on Ctrl-C."""
+    """Answer the calls of the parent process until it ends; it ends its workers on Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What others read from stdin or write to stdout must not mix with requests and answers.
+    # What others read from stdin or write to stdout must not mix with calls and answers.
     received, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    requests: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_read_requests, args=(received, requests), daemon=True).start()
+    calls: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read_calls, args=(received, calls), daemon=True).start()
     lock = threading.Lock()
 
     def send(event: Any) -> None:
@@ -577,7 +814,7 @@ def serve() -> None:
 
     sys.stdout = _Printed(send)
     while True:
-        answer(requests.get(), send)
+        answer(calls.get(), send)
 
 
 def _dumps(event: Any) -> bytes:
@@ -591,11 +828,11 @@ def _dumps(event: Any) -> bytes:
         return pickle.dumps(Returned(error=kind(one_line(event.error or error))))
 
 
-def _read_requests(received: BinaryIO, requests: SimpleQueue[bytes]) -> None:
-    """Queue requests; at the end of the parent, end this process, which may be in a training."""
+def _read_calls(received: BinaryIO, calls: SimpleQueue[bytes]) -> None:
+    """Queue calls; at the end of the parent, end this process, which may be in a training."""
     with suppress(EOFError, OSError, pickle.UnpicklingError):
         while True:
-            requests.put(pickle.load(received))
+            calls.put(pickle.load(received))
     os._exit(1)
 
 

@@ -6,8 +6,7 @@ import gc
 import signal
 import sys
 
-from relation_tf.interrupts import Terminated, interrupts_delayed, interrupts_kept
-from relation_tf.system import lacks_memory
+from relation_tf.system import Terminated, interrupts_delayed, interrupts_kept, lacks_memory
 
 __all__ = ["main"]
 

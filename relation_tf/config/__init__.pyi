@@ -1,7 +1,5 @@
-from .loading import list_suites, load_suite
 from .method import Method
-from .run import RunConfig
-from .suite import Suite
-from .training import TrainingSettings
+from .run import RunConfig, TrainingSettings
+from .suite import Suite, list_suites, load_suite
 
 __all__ = ["Method", "RunConfig", "Suite", "TrainingSettings", "list_suites", "load_suite"]

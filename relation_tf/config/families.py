@@ -46,18 +46,10 @@ class Family:
         """
         chosen = {"control": self.control, "reference": self.reference}
         for key, name in names.items():
-            chosen[key] = find_member(name, self.methods, mechanisms)
+            members = [method for method in self.methods if mechanisms.get(method) == name]
+            only = members[0] if len(members) == 1 else None
+            chosen[key] = name if name in self.methods else only
         return Family(self.name, self.methods, **chosen)
-
-
-def find_member(
-    name: str | None, methods: Sequence[str], mechanisms: Mapping[str, str]
-) -> str | None:
-    """Return the method with a name, or the only one with a mechanism; None if there is none."""
-    if name in methods:
-        return name
-    members = [method for method in methods if mechanisms.get(method) == name]
-    return members[0] if len(members) == 1 else None
 
 
 def families_of(suite: Suite) -> list[Family]:
@@ -65,16 +57,11 @@ def families_of(suite: Suite) -> list[Family]:
     if suite.families is None:
         return []
     methods = suite.methods()
-    mechanisms = mechanisms_of(methods)
+    mechanisms = {str(method.name): method.mechanism for method in methods}
     return [
         Family(name, names).judged(mechanisms, control=suite.control, reference=suite.reference)
         for name, names in blocks(suite.families, methods).items()
     ]
-
-
-def mechanisms_of(methods: Sequence[Method]) -> dict[str, str]:
-    """Return the mechanism of each method."""
-    return {str(method.name): method.mechanism for method in methods}
 
 
 def faults(families: Sequence[Family], names: Sequence[str]) -> Iterator[str]:
@@ -109,11 +96,13 @@ def blocks(
     """
     if not isinstance(families, str):
         return {f"family {number}": [*names] for number, names in enumerate(families, start=1)}
-    from relation_tf.config.method import keys_of  # comparisons of tables need no methods
+    from relation_tf.config.method import size_name  # comparisons of tables need no methods
 
     by_name: dict[str, list[str]] = {}
     for method in methods:
-        value = keys_of(method).get(families)
+        size = size_name(method.size) if isinstance(method.size, int) else None
+        keys = {"mechanism": method.mechanism, "units": method.units, "size": size}
+        value = {**keys, **method.options}.get(families)
         name = f"{families} {'–' if value is None else value}"
         by_name.setdefault(name, []).append(str(method.name))
     return by_name

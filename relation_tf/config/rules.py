@@ -9,14 +9,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from relation_tf.config.families import families_of, faults
-from relation_tf.config.method import TRANSFERRED, Method
-from relation_tf.config.sweep import (
+from relation_tf.config.method import (
     OPTIONS,
+    Method,
     is_of_method,
-    own_value,
     tuned_method,
+    value_of,
 )
-from relation_tf.config.training import OF_TIMED, TrainingSettings
+from relation_tf.config.run import OF_TIMED, TRANSFERRED, TrainingSettings
 from relation_tf.errors import DataError, UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import METRICS, PROCEDURES, SOURCES, STOPPING_RULES, TASKS
@@ -36,7 +36,7 @@ Allowed = Mapping[str, Sequence[Any]]
 """Allowed values by key; without values, only other kinds of values are allowed."""
 
 
-def faults_of(suite: Suite) -> Iterator[str]:
+def broken_rules(suite: Suite) -> Iterator[str]:
     """Yield what is wrong with the keys of a suite, each with the value and the allowed values.
 
     Only the first one counts: later rules expect that earlier ones are followed.
@@ -463,7 +463,7 @@ def _not_with_sweep(key: str) -> str:
 
 def _sweep_of_method(method: Method, key: str, values: Sequence[Any]) -> Iterator[str]:
     """Yield a fault for a key of a sweep that a method sets or cannot have."""
-    if (fixed := own_value(method, key)) is not None:
+    if (fixed := value_of(method, key)) is not None:
         yield (
             f"key {key!r} of method {method.name}: must {_not_with_sweep(key)}. "
             f"Received: {fixed!r:.80}"

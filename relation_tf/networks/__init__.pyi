@@ -1,13 +1,13 @@
 from .check.checks import check_layer
 from .check.report import LayerCheck, LayerReport
 from .classifiers import pair_classifier, pair_regressor, sequence_classifier, token_classifier
-from .config import NetworkConfig, Sharing
+from .config import NetworkConfig
 from .decoders import recurrent_encoder_decoder, sequence_loss, transformer_encoder_decoder
 from .decoding import Decoded, beam_search, exact_match, greedy_decode
 from .encoders import encoder, transformer
 from .feature_projection import training_branches
 from .language_model import language_model
-from .mechanisms import find_mechanism, make_layer
+from .mechanisms import Sharing, find_mechanism, make_layer
 from .multi_task import TaskHead, as_one, frozen_layers, multi_task_networks
 from .sizes import Match, count_parameters, match_parameters, size_step, with_size
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from relation_tf.errors import UnknownNameError
 from relation_tf.layers.arguments import (
@@ -15,15 +15,11 @@ from relation_tf.layers.arguments import (
     rate,
     true_or_false,
 )
+from relation_tf.networks.mechanisms import Compute, Network, Positions
 
 if TYPE_CHECKING:
     import keras
     import numpy as np
-
-Compute = Literal["readout", "all"]
-Positions = Literal["sine", "softmax", "learned"]
-Network = Literal["benchmark", "plain"]
-Sharing = Literal["shared", "shared-private", "adversarial", "single-channel", "bi-channel"]
 
 
 @dataclass(frozen=True, eq=False)

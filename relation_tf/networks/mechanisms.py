@@ -11,7 +11,7 @@ import operator
 import sys
 from collections.abc import Callable, Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 from relation_tf.errors import (
     SuiteError,
@@ -21,12 +21,15 @@ from relation_tf.errors import (
     no_such_module,
     quote,
 )
-from relation_tf.registry import MECHANISMS, Mechanism
+from relation_tf.registry import MECHANISMS, Mechanism, options_of
 
 __all__ = ["MECHANISMS", "Mechanism"]
 
-# Modules of the bases of all layers, whose arguments are not options.
-_BASES = ("builtins", "keras.src.layers.layer", "keras.src.ops.operation")
+Compute = Literal["readout", "all"]
+Positions = Literal["sine", "softmax", "learned"]
+Network = Literal["benchmark", "plain"]
+Sharing = Literal["shared", "shared-private", "adversarial", "single-channel", "bi-channel"]
+
 _RELEASED_CODE = {"variant": "released_code"}
 
 
@@ -355,21 +358,6 @@ def load(path: str, kind: str = "mechanism") -> Any:
         elif f"{module_name}.".startswith(f"{getattr(error, 'name', None)}."):
             reason = no_such_module(module_name)
         raise ValueError(f"cannot import {kind} {_cut(path)!r}: {reason}") from error
-
-
-def options_of(factory: Any) -> list[str]:
-    """Return the options that a function, a class and its bases declare, without Keras's Layer."""
-    functions = [factory]
-    if inspect.isclass(factory):
-        bases = [base for base in factory.__mro__ if base.__module__ not in _BASES]
-        functions = [vars(base)["__init__"] for base in bases if "__init__" in vars(base)]
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    names: dict[str, None] = {}
-    for function in functions:
-        for name, parameter in inspect.signature(function).parameters.items():
-            if parameter.kind not in variable:
-                names[name] = None
-    return [name for name in names if name not in ("self", "name", "dtype")]
 
 
 def accepts(layer: Any, argument: str) -> bool:

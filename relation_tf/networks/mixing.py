@@ -21,9 +21,8 @@ from relation_tf.networks.mechanisms import (
     find_mechanism,
     in_blocks,
     make_layer,
-    options_of,
 )
-from relation_tf.registry import Mechanism
+from relation_tf.registry import Mechanism, options_of
 
 
 def entry_of(mechanism: Any) -> Mechanism:

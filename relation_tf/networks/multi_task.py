@@ -11,8 +11,9 @@ from keras import ops
 from relation_tf.layers.arguments import non_negative_number, one_of
 from relation_tf.layers.base import BaseLayer
 from relation_tf.networks.classifiers import TextEncoder
-from relation_tf.networks.config import NetworkConfig, Sharing, configured
+from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.feature_projection import GradientReversal
+from relation_tf.networks.mechanisms import Sharing
 
 
 class TaskHead(NamedTuple):

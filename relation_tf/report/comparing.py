@@ -13,7 +13,7 @@ import pandas as pd
 
 from relation_tf import __version__
 from relation_tf.config.families import Family, faults
-from relation_tf.config.plugins import load_plugins
+from relation_tf.config.user_code import load_plugins
 from relation_tf.errors import (
     OptionError,
     SuiteError,
@@ -21,7 +21,6 @@ from relation_tf.errors import (
     did_you_mean,
     join_names,
 )
-from relation_tf.option_fields import accepts
 from relation_tf.registry import PROCEDURES
 from relation_tf.report.data import ReportData
 from relation_tf.report.options import Chosen, ComparisonOptions
@@ -38,6 +37,7 @@ from relation_tf.report.sources import (
     source_warnings,
     tasks_named,
 )
+from relation_tf.settings import accepts
 from relation_tf.words import count, listed
 
 _CONTROL = "compares with a control, so it needs --control NAME"

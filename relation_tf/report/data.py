@@ -71,13 +71,13 @@ from relation_tf.report.sections.tuning import tuning_caveats
 from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge
 from relation_tf.report.text import Statement, in_markup, state
 from relation_tf.stats import PairwiseResult
-from relation_tf.steps import advance
 from relation_tf.tasks.metrics import find_metric
+from relation_tf.terminal import advance
 from relation_tf.words import capital, format_level
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
-    from relation_tf.config.published import Published
+    from relation_tf.config.suite import Published
 
 _MOST_PAIRS = 100  # if there are more, only pvalues.csv lists them
 
@@ -306,7 +306,7 @@ class ReportData:
         path = None if self.results is None else self.results.suite.published
         if not path:
             return None
-        from relation_tf.config.published import load_published
+        from relation_tf.config.suite import load_published
 
         return load_published(path)
 
@@ -420,8 +420,8 @@ class ReportData:
         lost = self.other_runs
         for row in rows_of(lost[lost["status"] == "failed"]) if len(lost) else ():
             error = getattr(row, "error", None)
-            why = error if isinstance(error, str) else "no finite score"
-            failures.append((f"{row.task}/{row.method}/seed-{row.seed}", why))
+            reason = error if isinstance(error, str) else "no finite score"
+            failures.append((f"{row.task}/{row.method}/seed-{row.seed}", reason))
         return failures
 
     @cached_property

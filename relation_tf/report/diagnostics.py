@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from relation_tf.report.scores import Scores
-from relation_tf.tasks.diagnostics.presets import make, task_of
-from relation_tf.tasks.diagnostics.rows import Diagnostic
+from relation_tf.tasks.diagnostics import Diagnostic, make, task_of
 
 NEEDED = 0.5
 """Share of the distance from a simple rule to a perfect score that verdicts need."""

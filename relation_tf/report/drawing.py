@@ -217,18 +217,18 @@ def styles(methods: Sequence[str]) -> dict[str, Style]:
         if stem not in colors:
             known = [mechanism for mechanism in _MECHANISMS if mechanism in stem]
             longest = max(known, key=len, default=None)
-            wanted = _MECHANISMS.index(longest) if longest else crc32(stem.encode())
-            free = [place for place in _from(wanted, _COLORS) if place not in colors.values()]
-            colors[stem] = (free or [wanted])[0]
+            preferred = _MECHANISMS.index(longest) if longest else crc32(stem.encode())
+            free = [place for place in _from(preferred, _COLORS) if place not in colors.values()]
+            colors[stem] = (free or [preferred])[0]
     result: dict[str, Style] = {}
-    taken: set[tuple[int, int]] = set()
+    used: set[tuple[int, int]] = set()
     for i, (name, stem) in enumerate(stems.items()):
         color = colors[stem] + (i if len(colors) == 1 else 0)
         marker = colors[stem] + crc32(name.removeprefix(stem).encode())
         pairs = product(_from(color, _COLORS), _from(marker, _MARKERS))
-        color, marker = next((pair for pair in pairs if pair not in taken), (0, 0))
-        taken.add((color, marker))
-        dashes = ("-", "--", ":")[sum(other == color for other, _ in taken) % 3 - 1]
+        color, marker = next((pair for pair in pairs if pair not in used), (0, 0))
+        used.add((color, marker))
+        dashes = ("-", "--", ":")[sum(other == color for other, _ in used) % 3 - 1]
         result[name] = Style(_COLORS[color], _MARKERS[marker], dashes)
     return result
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from relation_tf.errors import OptionError, did_you_mean, join_names
-from relation_tf.option_fields import option
+from relation_tf.settings import option
 
 Chosen: TypeAlias = str | Sequence[str]
 """A control or reference; with families, one for each, in any order."""
@@ -141,8 +141,8 @@ class ComparisonOptions:
 
     def __post_init__(self) -> None:
         for name in _LISTS:  # a string is one name, not a sequence of letters
-            if isinstance(value := getattr(self, name), str):
-                object.__setattr__(self, name, [value])
+            if isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, [getattr(self, name)])
         if self.alpha is not None and not 0 < self.alpha < 0.5:
             fault = f"must be a number between 0 and 0.5. Received: {self.alpha!r}"
             raise OptionError("alpha", fault)

@@ -18,7 +18,6 @@ import pandas as pd
 
 from relation_tf.errors import SuiteError
 from relation_tf.files import expand_home, stays_inside, write_bytes
-from relation_tf.interrupts import interrupts_delayed
 from relation_tf.report.blocks import record
 from relation_tf.report.data import ReportData
 from relation_tf.report.formats import (
@@ -32,7 +31,8 @@ from relation_tf.report.formats import (
 from relation_tf.report.sections.costs import read_costs
 from relation_tf.report.sources import failing_layers, read_report, read_source
 from relation_tf.report.text import references, state
-from relation_tf.steps import advance
+from relation_tf.system import interrupts_delayed
+from relation_tf.terminal import advance
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results

@@ -207,10 +207,10 @@ def _metrics_by_task(table: pd.DataFrame) -> dict[str, list[str]]:
         metrics = sorted(rows["metric"])
         if metrics == [SCORE]:
             continue
-        first, wanted = expected.setdefault(task, (f"{method} / {seed}", metrics))
-        if metrics != wanted:
+        first, required = expected.setdefault(task, (f"{method} / {seed}", metrics))
+        if metrics != required:
             raise DataError(
-                f"{rows.index[0]}: {task} must have the metrics {join_names(wanted)}, as for "
+                f"{rows.index[0]}: {task} must have the metrics {join_names(required)}, as for "
                 f"{first}. Received: {join_names(metrics)} for {method} / {seed}"
             )
         lower = [metric for metric in metrics if read_name(metric)[0] is False]

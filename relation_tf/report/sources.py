@@ -23,7 +23,6 @@ from relation_tf.errors import (
     quote,
     reason_of,
 )
-from relation_tf.faults import first_fault
 from relation_tf.files import expand_home, read_json
 from relation_tf.registry import TASKS
 from relation_tf.report.lost_runs import failed_runs
@@ -38,6 +37,7 @@ from relation_tf.report.scores import (
 from relation_tf.report.sections.runs import COSTS, read_runs
 from relation_tf.report.table_files import read_table_file
 from relation_tf.report.text import Statement, state
+from relation_tf.settings import first_fault
 from relation_tf.stats.directions import Direction, read_name
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
@@ -159,7 +159,7 @@ def read_source(
             f"source {number} must be a folder of a suite or report, a CSV file, Results or a "
             f"pandas.DataFrame. Received: {type(source).__name__} {source!r:.80}"
         )
-    path, file = _found(source)
+    path, file = _find_scores(source)
     label = label or _label(path)
     if file is None:
         from relation_tf.bench.results import read_results
@@ -193,7 +193,7 @@ def _with_costs(failed: pd.DataFrame) -> pd.DataFrame:
     return failed.assign(**dict.fromkeys(COSTS, math.nan)) if len(failed) else pd.DataFrame()
 
 
-def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
+def _find_scores(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
     """Return the path and its table of scores; None as table for a suite's folder."""
     path = expand_home(source)
     try:
@@ -584,7 +584,7 @@ def _with_different_names(sources: Sequence[LoadedScores]) -> list[LoadedScores]
         {name: f"{name} ({label})" for name in names if times[name] > 1}
         for label, names in methods.items()
     ]
-    taken = sorted({name for names in labelled for name in names.values()} & {*times})
-    if taken:
-        raise OptionError("labels", f"must not make the name of another method: {taken[0]!r}")
+    repeated = sorted({name for names in labelled for name in names.values()} & {*times})
+    if repeated:
+        raise OptionError("labels", f"must not make the name of another method: {repeated[0]!r}")
     return [source.renamed(names) for source, names in zip(sources, labelled, strict=True)]

@@ -22,8 +22,13 @@ from relation_tf.stats.permutation import (
     dominance,
     observed_groups,
 )
-from relation_tf.stats.samples import FloatArray, RankedSamples, check_probability, index_pairs
-from relation_tf.stats.spread import spread_notes
+from relation_tf.stats.samples import (
+    FloatArray,
+    RankedSamples,
+    check_probability,
+    index_pairs,
+    spread_notes,
+)
 from relation_tf.words import count, format_level, format_pvalue, number_of_seeds
 
 NOT_SIGNIFICANT = "no significant difference"
@@ -259,7 +264,8 @@ class PairwiseResult(PrintedResult):
         statistic = self._of_pairs("statistic")
         known = np.nan_to_num(statistic)
         signs = np.sign(np.where(np.abs(known) > ROUNDING, known, self._of_pairs("effect_size")))
-        if (unknown := np.isnan(statistic) & (signs == 0)).any():
+        unknown = np.isnan(statistic) & (signs == 0)
+        if unknown.any():
             means = {name: scores.mean() for name, scores in self.samples.items()}
             first, second = np.array([(means[a], means[b]) for a, b in self._tested]).T
             signs = np.where(unknown, 1.0 * (second > first) - (second < first), signs)

@@ -68,7 +68,8 @@ def suggest_direction(task: Hashable, metrics: Sequence[str] = ()) -> Direction:
         >>> suggest_direction("MR", ["acc"])
         Direction(higher_is_better=True, origin='column')
     """
-    known = [higher for metric in metrics if (higher := read_name(metric)[0]) is not None]
+    readings = (read_name(metric)[0] for metric in metrics)
+    known = [higher for higher in readings if higher is not None]
     if known:
         return Direction(all(known), "registered" if METRICS.keys() >= {*metrics} else "column")
     higher = None if task is None else read_name(str(task))[0]

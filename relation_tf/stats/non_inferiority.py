@@ -21,10 +21,12 @@ from relation_tf.stats.samples import (
     check_count,
     check_number,
     check_probability,
+    error_of_sum,
     has_groups,
+    is_constant,
     read_tasks,
+    unequal_spread,
 )
-from relation_tf.stats.spread import error_of_sum, is_constant, unequal_spread
 from relation_tf.words import capital, count, format_level
 
 Verdict: TypeAlias = Literal["better", "no worse", "inconclusive", "worse"]
@@ -250,24 +252,20 @@ def _verdict(low: float, high: float, margin: float) -> Verdict:
     return "worse" if high < 0 else "inconclusive"
 
 
-def _has_unequal_spread(groups: Mapping[Hashable, FloatArray], reference: Hashable) -> bool:
-    """Return True for a design in which wrong verdicts on one task are too frequent.
-
-    With several methods, that is a reference with a small SD; see `benchmarks/simultaneous.py`.
-    """
-    varying = {name: scores for name, scores in groups.items() if not is_constant(scores)}
-    spread = unequal_spread(varying)
-    few = any(scores.size < _ENOUGH for scores in varying.values())
-    return few and spread is not None and (len(varying) == 2 or spread.narrow == reference)
-
-
 def _notes(tasks: TaskScores, higher: Mapping[Any, bool], reference: Hashable) -> Iterator[str]:
     largest = {
         task: max(float(np.abs(x).max()) for x in groups.values()) for task, groups in tasks.items()
     }
     if remark := unlike_units(largest, higher):
         yield f"{capital(remark)}, so the mean difference mixes them: use `tasks`"
-    unequal = [task for task, groups in tasks.items() if _has_unequal_spread(groups, reference)]
+    # Designs in which wrong verdicts on one task are too frequent: with several methods, those with
+    # a small SD of the reference; see `benchmarks/simultaneous.py`.
+    unequal = []
+    for task, groups in tasks.items():
+        varying = {name: scores for name, scores in groups.items() if not is_constant(scores)}
+        spread, few = unequal_spread(varying), any(x.size < _ENOUGH for x in varying.values())
+        if few and spread and (len(varying) == 2 or spread.narrow == reference):
+            unequal.append(task)
     if unequal:
         where = "" if unequal == [None] else f" on {join_names([*map(str, unequal)])}"
         yield (

@@ -72,12 +72,15 @@ from relation_tf.stats.samples import (
     TestOptions,
     check_finite,
     check_probability,
+    error_of_sum,
     in_task,
     index_pairs,
+    is_constant,
     rank_samples,
     read_tasks,
+    scaled_residuals,
+    unequal_spread,
 )
-from relation_tf.stats.spread import error_of_sum, is_constant, scaled_residuals, unequal_spread
 from relation_tf.words import at_least, capital, count, number_of_seeds, pvalue_only
 
 _MOST_SHIFTS = 2_000  # tested for an interval; of more, evenly spaced ones

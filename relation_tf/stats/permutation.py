@@ -34,7 +34,7 @@ from relation_tf.stats.samples import (
     RankedSamples,
     index_pairs,
 )
-from relation_tf.steps import advance
+from relation_tf.terminal import advance
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 Groups: TypeAlias = Sequence[Codes]

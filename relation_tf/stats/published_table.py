@@ -113,7 +113,7 @@ def read_published(
     Args:
         table: Columns `method`, `mean`, `sd`, and `task` if there are several tasks; or the path of
             a CSV file with these columns, or of a TOML file of published figures (`[[figure]]`, see
-            `relation_tf.config.published`). Its tasks are such as `"IMDb, seconds, 64 units"`.
+            `relation_tf.config.suite`). Its tasks are such as `"IMDb, seconds, 64 units"`.
         n: Number of scores (seeds) per mean.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
@@ -327,9 +327,10 @@ def _decimal(row: Sequence[Any], place: int) -> Decimal:
     """Return a figure of a row (task, method, mean, SD) with its printed decimals."""
     task, method, mean, sd = row
     figure, where = row[place], f"{method!r}{_on(task)}"
+    text = _text(figure) or "nan"
     if isinstance(figure, int | float | np.integer | np.floating) and not isinstance(figure, bool):
         text = np.format_float_positional(figure, trim="-")
-    elif _FIGURE.fullmatch(text := _text(figure) or "nan") is None:  # Decimal reads "8_0.5"
+    elif _FIGURE.fullmatch(text) is None:  # Decimal reads "8_0.5"
         raise TypeError(f"figures must be numbers. Received: {figure!r} for {where}")
     value = Decimal(text)
     if not value.is_finite():

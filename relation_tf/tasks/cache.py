@@ -42,27 +42,23 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
     folder = cache_folder() / name
     if folder.is_dir():
         return folder
+    unfinished = folder.with_name(f"{name}.unfinished")
     try:
         with FileLock(folder.with_name(f"{name}.lock")):
             if not folder.is_dir():
-                _make(folder, make)
+                shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
+                unfinished.mkdir()
+                try:
+                    make(unfinished)
+                    unfinished.rename(folder)
+                finally:
+                    shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         # `make` also reads files, which can be elsewhere; an error of writing may name no file.
         if error.filename and not Path(os.fsdecode(error.filename)).is_relative_to(folder.parent):
             raise
         raise _named(folder.parent, error) from error
     return folder
-
-
-def _make(folder: Path, make: Callable[[Path], None]) -> None:
-    unfinished = folder.with_name(f"{folder.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
-    unfinished.mkdir()
-    try:
-        make(unfinished)
-        unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -8,12 +8,11 @@ from itertools import chain
 from pathlib import Path
 
 from relation_tf.errors import DataError
-from relation_tf.files import expand_home
+from relation_tf.files import environment_folder, expand_home
 from relation_tf.registry import SOURCES, TASKS, register_source
-from relation_tf.tasks import datasets, generated, hub, tfds
+from relation_tf.tasks import datasets, diagnostics, generated
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.custom import CustomTask, TaskGroup
-from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.sources import Folders, Missing, TaskSource, joined_source, search
 from relation_tf.tasks.task import Dataset, MeasuredTask, Task, joined
 
@@ -25,7 +24,7 @@ class NotFoundError(DataError):
 Entry = str | MeasuredTask | CustomTask | TaskGroup
 """Entry of a suite: a registered task, also with other metrics, a custom task, or a group."""
 
-for _dataset in (*datasets.DATASETS, *generated.DATASETS, *presets.DATASETS):
+for _dataset in (*datasets.DATASETS, *generated.DATASETS, *diagnostics.DATASETS):
     TASKS.add(_dataset.task.name, _dataset, __name__)
 
 
@@ -98,7 +97,12 @@ def find_source(
             f"task {task.name}: source={source!r} only has {', '.join(declared.tasks)}. "
             "Other tasks need a folder of files: use source='files' or 'auto'"
         )
-    found = declared.find(dataset, Folders(folder_of(data), tfds.folder_of(tfds_folder)))
+    prepared = (
+        expand_home(tfds_folder)
+        if tfds_folder
+        else environment_folder("TFDS_DATA_DIR", "~/tensorflow_datasets")
+    )
+    found = declared.find(dataset, Folders(folder_of(data), prepared))
     if isinstance(found, TaskSource):
         # Runs record the kind; it must be a registered name to find the source again.
         return found if found.kind in SOURCES else replace(found, kind=source)
@@ -122,6 +126,8 @@ def folder_of(data: str | Path | None) -> Path | None:
 
 @register_source("auto")
 def _find_anywhere(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
+    from relation_tf.tasks import hub, tfds
+
     if dataset.hub is not None:
         return hub.find(dataset, folders)
     name, finders = dataset.task.name, [_find_files]
@@ -155,10 +161,16 @@ def _find_saved(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if dataset.hub is None and dataset.in_current_folder:
         files = _find_files(dataset, folders)
         return replace(files, kind="datasets") if isinstance(files, TaskSource) else files
+    from relation_tf.tasks import hub
+
     return hub.find(dataset, folders)
 
 
-register_source("tfds", reads=["tfds"])(tfds.find)
+@register_source("tfds", reads=["tfds"])
+def _find_prepared(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
+    from relation_tf.tasks import tfds
+
+    return tfds.find(dataset, folders)
 
 
 _GLUE = [dataset.task.name for dataset in datasets.DATASETS if dataset.task.answered]

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from relation_tf.errors import SuiteError, did_you_mean, quote
-from relation_tf.faults import Settings, first_fault
 from relation_tf.files import stays_inside
 from relation_tf.registry import METRICS, Metric
-from relation_tf.tasks.readers import labelled_rows, numbered, split_reader
-from relation_tf.tasks.tables import (
-    SUFFIXES,
-    TEXT_SUFFIXES,
-    read_table,
-)
-from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
+from relation_tf.settings import Settings, first_fault
+from relation_tf.tasks.datasets import labelled_rows, numbered, split_reader
+from relation_tf.tasks.tables import TEXT_SUFFIXES, read_table
+from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TextSplit
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
 Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
 """Name in suites and folders."""
 
 _USES = {"files": "training", "validation": "early stopping", "scored": "scores"}
+_SUFFIXES = ("", *TEXT_SUFFIXES, ".parquet")  # a folder of `save_to_disk` has none
 _HUB = r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*){0,2}$"
 # Labels are written to tab-separated files of predictions, so they have no control characters.
 _Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -125,27 +121,22 @@ class CustomTask(Settings):
             if needed == "train" and key != "files":
                 yield f"{key}: must be a split other than 'train'"
         for split, file in self.files.items():
-            if (must := self._needs(file)) is not None:
-                yield f"files.{split}: must {must}. Received: {file!r}"
+            must = ""
+            if self.hub is not None and not file.replace(".", "_").isidentifier():
+                must = f"be the name of a split of {self.hub}, such as 'train'"
+            elif self.hub is None and not (Path(file).name and Path(file).suffix in _SUFFIXES):
+                must = f"end in one of {', '.join(_SUFFIXES[1:])}, or be a folder of save_to_disk"
             elif not stays_inside(file):
-                yield f"files.{split}: must be a path below --data. Received: {file!r}"
+                must = "be a path below --data"
+            if must:
+                yield f"files.{split}: must {must}. Received: {file!r}"
         if len({os.path.normpath(file) for file in self.files.values()}) < len(self.files):
             yield f"files: must be a different file for each split. Received: {self.files}"
 
-    def _needs(self, file: str) -> str | None:
-        """Return what the name of a file must be, or None if it is."""
-        if self.hub is not None:
-            is_split = file.replace(".", "_").isidentifier()
-            return None if is_split else f"be the name of a split of {self.hub}, such as 'train'"
-        if Path(file).name and Path(file).suffix in (*SUFFIXES, ""):
-            return None
-        return f"end in one of {', '.join(SUFFIXES)}, or be a folder of save_to_disk"
-
     @property
     def _scored(self) -> str:
-        return self.scored or (
-            "dev" if "dev" in self.files and "test" not in self.files else "test"
-        )
+        has_only_dev = "dev" in self.files and "test" not in self.files
+        return self.scored or ("dev" if has_only_dev else "test")
 
     def task(self) -> Task:
         """Return the task."""
@@ -163,7 +154,9 @@ class CustomTask(Settings):
 
     def dataset(self) -> Dataset:
         """Return the task with its file layout."""
-        layout = FileLayout("own files", self._read, self.files, by_rows=self._by_rows())
+        layout = FileLayout(
+            "own files", split_reader(self._rows), self.files, by_rows=self._by_rows()
+        )
         hub = None
         if self.hub is not None:
             owner, name, config, *_ = *self.hub.split("/"), None, None
@@ -174,16 +167,10 @@ class CustomTask(Settings):
     def _by_rows(self) -> bool:
         return any(Path(file).suffix not in TEXT_SUFFIXES for file in self.files.values())
 
-    def _read(self, task: Task, files: Mapping[str, Path]) -> TaskText:
-        text = split_reader(self._rows)(task, files)
-        splits = text.splits
-        if self._by_rows():
-            splits = {name: numbered(rows, 1) for name, rows in splits.items()}
-        return replace(text, splits=splits)
-
     def _rows(self, task: Task, path: Path) -> TextSplit:
-        columns = (task.label, *task.inputs)
-        return labelled_rows(task, read_table(path, columns, task.labels or ()))
+        table = read_table(path, (task.label, *task.inputs), task.labels or ())
+        rows = labelled_rows(task, table)
+        return numbered(rows, 1) if self._by_rows() else rows
 
 
 class TaskGroup(Settings):

@@ -1,4 +1,4 @@
-r"""Datasets declared in `datasets.toml`: columns, classes, files, splits and readers.
+r"""Datasets declared in `datasets.toml`: columns, classes, files, splits, and their readers.
 
 GLUE: the nine tasks with training data, in the official `glue_data` layout. MNLI is one network
 with two dev sets. MNLI-m and MNLI-mm are two networks that are trained on the same rows; each stops
@@ -7,7 +7,7 @@ metrics) are in `glue_submit.TASKS`.
 
 MR, CR, SUBJ, MPQA: sentences and phrases of two classes, one file each. The datasets have no
 official splits (papers use cross-validation). Here 10 % of the rows of each class are the test set,
-chosen by the SHA-256 of `"2022:<line number from 0>"`, see `relation_tf.tasks.readers.cut`. The
+chosen by the SHA-256 of `"2022:<line number from 0>"`, see `cut`. The
 test rows are always the same. The other rows are "train".
 
 FDU-MTL: reviews of 16 domains, positive or negative. The authors used 200 unmarked rows of each
@@ -58,6 +58,7 @@ References:
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import json
 import mmap
@@ -73,42 +74,276 @@ from typing import Any
 import numpy as np
 
 import glue_submit
-from relation_tf.errors import DataError
-from relation_tf.tasks.readers import (
-    ReadRows,
-    ReadText,
-    answered_rows,
-    collect_rows,
-    labelled_rows,
-    line_rows,
-    numbered,
-    split_reader,
-    table_rows,
-)
+from glue_submit.tasks import NUMBER
+from relation_tf.errors import DataError, join_names, quote
 from relation_tf.tasks.tables import (
-    as_data_error,
+    Table,
+    collect_table,
     decode_record,
     read_csv,
+    read_records,
     read_tsv,
     readable,
 )
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
+# Rows of tables and labelled lines, and their division.
+
+# Most of these files are older than UTF-8; some have lines in both encodings. Valid UTF-8 sequences
+# of non-ASCII bytes are not meaningful text in Windows-1252, so UTF-8 is tried first.
+_ENCODINGS = ("UTF-8", "Windows-1252")
+
+_SEPARATORS = {" ": "a space", "\t": "a tab"}
+
+SEED = 2022
+"""Arbitrary constant; another value gives other rows."""
+
+ReadRows = Callable[[Task, Path], TextSplit]
+"""Function that reads labelled rows of a file."""
+
+ReadText = Callable[[Task, Mapping[str, Path]], TaskText]
+
+
+def split_reader(
+    rows: ReadRows,
+    *,
+    held_out: tuple[str, float] | None = None,
+    answered: Callable[[Task, Path], TextSplit] | None = None,
+    note: str = "",
+    spaced: bool = False,
+) -> ReadText:
+    """Return a function that reads a task file by file.
+
+    Args:
+        rows: Function that reads a labelled file.
+        held_out: Split that is cut from the training file (see `cut`), with
+            its number or share of rows.
+        answered: Function that reads a file of unlabelled rows.
+        note: Reason why results are not comparable with published results: a format string with the
+            number of rows of each split by name, and the size of the training file as `megabytes`.
+        spaced: If True, words are already separated by spaces, see `TaskText`.
+    """
+
+    def read(task: Task, files: Mapping[str, Path]) -> TaskText:
+        splits: dict[str, TextSplit] = {}
+        for split, path in files.items():
+            if held_out is not None and split == held_out[0]:
+                splits["train"], splits[split] = cut(splits["train"], held_out[1], path)
+            elif answered is not None and split in task.answered.values():
+                splits[split] = answered(task, path)
+            else:
+                splits[split] = rows(task, path)
+        notes = []
+        if note:
+            counts = {name: len(split) for name, split in splits.items()}
+            notes = [note.format(**counts, megabytes=files["train"].stat().st_size / 1e6)]
+        return TaskText(task, splits, tuple(notes), spaced)
+
+    return read
+
+
+def line_rows(separator: str = " ") -> ReadRows:
+    r"""Return a function that reads a file with a label and a text in each line.
+
+    Lines are UTF-8 or else Windows-1252, and only LF ends a line. `index` is the line number, from
+    0.
+
+    Args:
+        separator: Separator of label and text, a space or a tab. The text is the rest of the line
+            and can be empty.
+
+    Example:
+        >>> import tempfile
+        >>> from relation_tf.tasks import find_task
+        >>> path = Path(tempfile.mkdtemp()) / "reviews.all"
+        >>> _ = path.write_bytes(b"1 caf\xe9 , good .\n0 bad .\n")
+        >>> split = line_rows()(find_task("MR"), path)
+        >>> split.texts, split.labels.tolist()
+        ((['café , good .', 'bad .'],), [1, 0])
+    """
+
+    def fields(task: Task, path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
+        for number, record in enumerate(read_records(path), 1):
+            line = decode_record(path, number, record, _ENCODINGS)
+            label, found, text = line.partition(separator)
+            labels = task.labels or ()
+            if not found or label not in labels:
+                raise DataError(
+                    f"{path}:{number}: expected {join_names(labels, ' or ')}, "
+                    f"{_SEPARATORS[separator]} and a text, found {quote(line)}"
+                )
+            yield number, (label, text)
+
+    return lambda task, path: collect_rows(task, path, fields(task, path))
+
+
+def collect_rows(task: Task, path: Path, rows: Iterable[tuple[int, Sequence[str]]]) -> TextSplit:
+    """Collect the rows of a task; the fields of a row are the label, then the texts."""
+    return labelled_rows(task, collect_table(path, (task.label, *task.inputs), rows))
+
+
+def table_rows(
+    read: Callable[[Path, Sequence[str] | None], Table],
+    columns: Sequence[str] | None = None,
+    text: str | None = None,
+    of: Sequence[str] = (),
+) -> ReadRows:
+    """Return a function that reads the rows of a table.
+
+    Args:
+        read: `read_tsv` or `read_csv`.
+        columns: Columns of files without a header.
+        text: Name in `TEXTS` of the function that builds the text of a row from the columns `of`;
+            by default the texts are the columns with the names of the inputs.
+        of: Columns passed to `text`.
+    """
+
+    def rows(task: Task, path: Path) -> TextSplit:
+        table = read(path, columns)
+        texts = text and [list(map(TEXTS[text], *map(table.column, of)))]
+        return labelled_rows(task, table, texts)
+
+    return rows
+
+
+def labelled_rows(
+    task: Task, table: Table, texts: Sequence[Sequence[str]] | None = None
+) -> TextSplit:
+    """Convert the rows of a table to texts and labels of a task.
+
+    Args:
+        task: The task, with the names of its columns and its labels.
+        table: The table.
+        texts: Texts of each input; by default the columns with the names of the inputs.
+
+    Returns:
+        The rows; `index` is the line number, from 0.
+
+    Raises:
+        DataError: If a column is missing, there are no rows, or a label is unknown.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from relation_tf.tasks import find_task
+        >>> table = Table(Path("a.tsv"), {"label": ["pos", "neg"]}, [2, 3])
+        >>> split = labelled_rows(find_task("IMDb"), table, texts=[["good", "bad"]])
+        >>> split.labels.tolist(), split.index.tolist()
+        ([1, 0], [1, 2])
+    """
+    if texts is None:
+        texts = [*map(table.column, task.inputs)]
+    words = table.column(task.label)
+    if task.labels is None:
+        expected = f"a number in [0, {task.maximum:g}]"
+        labels: Mapping[str, float | None] = {word: _score(word, task.maximum) for word in words}
+    else:
+        expected = join_names([quote(label) for label in task.labels], " or ")
+        labels = {word: i for i, word in enumerate(task.labels)}
+    for row, word in enumerate(words):
+        if labels.get(word) is None:
+            place = f"{table.place(row)}: column {quote(task.label)}"
+            raise DataError(f"{place}: expected {expected}, found {quote(word)}")
+    if not words:
+        raise DataError(f"{table.path}: expected labelled rows, found none")
+    dtype = np.float32 if task.labels is None else np.int32
+    numbers = np.array([labels[word] for word in words], dtype)
+    return TextSplit(tuple(texts), numbers, np.array(table.lines) - 1)
+
+
+def answered_rows(table: Table, index: str, inputs: Sequence[str]) -> TextSplit:
+    """Return rows without labels. Predictions are numbered: no number can be missing.
+
+    Args:
+        table: The rows, in the order of their numbers.
+        index: Column of the numbers, from 0.
+        inputs: Columns of the texts.
+
+    Raises:
+        DataError: If there are no rows, or a number is missing.
+    """
+    numbers = table.column(index)
+    for row, word in enumerate(numbers):
+        if word != str(row):
+            raise DataError(f"{table.place(row)}: expected {index} {row}, found {quote(word)}")
+    if not numbers:
+        raise DataError(f"{table.path}: expected rows, found none")
+    return TextSplit(tuple(map(table.column, inputs)), None, np.arange(len(numbers)))
+
+
+def numbered(rows: TextSplit, first: int) -> TextSplit:
+    """Number the rows from `first` in their order, independent of the lines of a file."""
+    return replace(rows, index=np.arange(first, first + len(rows)))
+
+
+def _score(word: str, maximum: float) -> float | None:
+    if not NUMBER.fullmatch(word):
+        return None
+    score = float(word)
+    # float32, as in TFDS, gives exactly the same labels for files and TFDS.
+    return float(np.float32(score) / np.float32(maximum)) if 0 <= score <= maximum else None
+
+
+def cut(
+    split: TextSplit, size: float, place: object = "the rows", seed: int | None = None
+) -> tuple[TextSplit, TextSplit]:
+    """Divide the rows of a split into two parts, stratified by class; the order is kept.
+
+    Rows are sorted by the SHA-256 of `"<SEED>:<row number>"`, and the first rows of each class are
+    taken. No random number generator is used: a file gives the same rows on every machine and with
+    every NumPy release. The seed of a run has no effect unless it is given:
+    `"<SEED>:<seed>:<row>"`.
+
+    The rows taken from each class are proportional to its size (largest remainders round up; for
+    equal remainders the first class). Regression scores are one class.
+
+    Args:
+        split: Labelled rows; `index` has the row numbers.
+        size: Number of rows to take (`int`), or their share in (0, 1) (`float`).
+        place: Origin of the rows for error messages, such as their file.
+        seed: Seed of the choice; None for the rows of the package's fixed choice.
+
+    Returns:
+        The remaining rows, and the rows taken.
+
+    Raises:
+        DataError: If one of the two parts is empty.
+
+    Example:
+        >>> labels = np.array([0, 1] * 10)
+        >>> rows = TextSplit(([f"text {i}" for i in range(20)],), labels, np.arange(20))
+        >>> rest, taken = cut(rows, 0.2)
+        >>> len(rest), taken.labels.tolist()
+        (16, [0, 0, 1, 1])
+    """
+    count = size if isinstance(size, int) else round(size * len(split))
+    if not 0 < count < len(split):
+        cut_off = f"{size} rows" if isinstance(size, int) else f"a share of {size} of its rows"
+        raise DataError(
+            f"{place}: must have enough rows to cut off {cut_off}. Received: {len(split)} rows"
+        )
+    start = f"{SEED}:" if seed is None else f"{SEED}:{seed}:"
+    digests = [hashlib.sha256(f"{start}{row}".encode()).digest() for row in split.index.tolist()]
+    order = np.array(sorted(range(len(split)), key=digests.__getitem__))
+    classes = np.zeros(len(split), int)
+    if split.labels is not None and split.labels.dtype.kind != "f":
+        classes = split.labels[order]
+    labels, rows = np.unique(classes, return_counts=True)
+    quotas, remainder = np.divmod(count * rows, len(split))
+    quotas[np.argsort(-remainder, kind="stable")[: count - quotas.sum()]] += 1
+    taken = np.zeros(len(split), bool)
+    for label, quota in zip(labels, quotas, strict=True):
+        taken[order[classes == label][:quota]] = True
+    return split.take(np.flatnonzero(~taken)), split.take(np.flatnonzero(taken))
+
+
 # GLUE.
 
 
 def glue_reader(columns: Sequence[str] | None = None) -> ReadText:
-    """Return a reader of the files of a GLUE task.
-
-    Args:
-        columns: Columns of labelled files without a header, such as those of CoLA.
-    """
+    """Return a reader of the files of a GLUE task; CoLA's labelled files need their columns."""
     read_rows = table_rows(read_tsv, columns)
-
-    def rows(task: Task, path: Path) -> TextSplit:
-        return numbered(read_rows(task, path), 0)  # as the leaderboard does
-
-    return split_reader(rows, answered=_answered_rows)
+    # The leaderboard numbers rows from 0.
+    return split_reader(lambda *of: numbered(read_rows(*of), 0), answered=_answered_rows)
 
 
 def _answered_rows(task: Task, path: Path) -> TextSplit:
@@ -137,8 +372,6 @@ def join_title(title: str, description: str) -> str:
 
 # IMDb.
 
-_SENTIMENTS = ("neg", "pos")
-
 _REVIEW = re.compile(r"(\d{1,9})_\d{1,2}\.txt", re.ASCII)
 
 
@@ -162,39 +395,31 @@ def read_folders(task: Task, files: Mapping[str, Path]) -> TaskText:
     """Read the published folders, such as `train/neg`."""
     splits = {}
     for split in ("train", "test"):
-        folders = [files[f"{split}/{word}"] for word in _SENTIMENTS]
-        paths = sorted((path for folder in folders for path in _reviews(folder)), key=_place)
-        splits[split] = collect_rows(
-            task,
-            folders[0].parent,
-            enumerate(paths, 2),  # line numbers of the tables, which have a header
-            _label_and_review,
-        )
+        texts = [_reviews(files[f"{split}/{word}"]) for word in task.labels or ()]
+        labels = np.repeat(np.arange(len(texts), dtype=np.int32), [*map(len, texts)])
+        # Row numbers of the tables, which have a header.
+        index = np.arange(1, len(labels) + 1)
+        splits[split] = TextSplit(([*itertools.chain(*texts)],), labels, index)
     return TaskText(task, splits)
 
 
-def _reviews(folder: Path) -> list[Path]:
+def _reviews(folder: Path) -> list[str]:
+    """Return the reviews of a folder in the order of their ids."""
     with readable(folder):
-        paths = [*folder.iterdir()]
-    if not any(_REVIEW.fullmatch(path.name) for path in paths):
+        paths = {path.name: path for path in folder.iterdir()}
+    if not paths:
         raise DataError(f"{folder}: expected reviews named <id>_<rating>.txt, found none")
-    return paths
-
-
-def _place(path: Path) -> tuple[bool, str, int, str]:
-    """Return the sort key of reviews (class, then id); other files come last."""
-    name = _REVIEW.fullmatch(path.name)
-    return name is None, path.parent.name, int(name[1]) if name else 0, path.name
-
-
-def _label_and_review(_: int, path: Path) -> tuple[str, str]:
-    if not _REVIEW.fullmatch(path.name):
-        raise DataError(
-            f"{path}: expected a review named <id>_<rating>.txt, found {path.name!r:.40}"
-        )
-    with readable(path):
-        review = decode_record(path, 1, path.read_bytes())
-    return path.parent.name, clean_review(review.replace("\t", " "))
+    for name, path in paths.items():
+        if not _REVIEW.fullmatch(name):
+            raise DataError(
+                f"{path}: expected a review named <id>_<rating>.txt, found {name!r:.40}"
+            )
+    reviews = []
+    for name in sorted(paths, key=lambda name: (int(name.partition("_")[0]), name)):
+        with readable(paths[name]):
+            review = decode_record(paths[name], 1, paths[name].read_bytes())
+        reviews.append(clean_review(review.replace("\t", " ")))
+    return reviews
 
 
 # Yelp.
@@ -204,20 +429,22 @@ _ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9A-Fa-f]{4})')
 
 def sample_rows(task: Task, path: Path) -> TextSplit:
     """Read a file of the sample; `index` is the number of the entry from 0."""
-
-    def fields(_: int, entry: tuple[str, Any]) -> tuple[str, str]:
-        match entry[1]:
-            case {"ori": str(text), "label": str(label)} if label in labels:
-                return labels[label], unescape(text)
-        raise DataError(
-            f'{path}: entry {entry[0]!r:.40}: expected {{"ori": text, "label": "0" to "4"}}, '
-            f"found {entry[1]!r:.76}"
-        )
-
-    labels = {str(i): label for i, label in enumerate(task.labels or ())}
-    with readable(path), as_data_error(f"{path}: expected a JSON object"):
+    with readable(path), readable(path, "expected a JSON object", Exception):
         entries = json.loads(path.read_bytes()).items()
-    return collect_rows(task, path, enumerate(entries, 1), fields)
+    labels = {str(i): label for i, label in enumerate(task.labels or ())}
+
+    def fields() -> Iterator[tuple[int, tuple[str, str]]]:
+        for number, (key, entry) in enumerate(entries, 1):
+            match entry:
+                case {"ori": str(text), "label": str(label)} if label in labels:
+                    yield number, (labels[label], unescape(text))
+                case _:
+                    raise DataError(
+                        f'{path}: entry {key!r:.40}: expected {{"ori": text, "label": "0" to '
+                        f'"4"}}, found {entry!r:.76}'
+                    )
+
+    return collect_rows(task, path, fields())
 
 
 def unescape(text: str) -> str:
@@ -315,7 +542,8 @@ def _newswires(path: Path) -> list[tuple[str, str]]:
     with readable(path):
         # Latin-1 can decode every byte.
         text = decode_record(path, 1, path.read_bytes(), ("Latin-1",))
-    _check_closed(path, text)
+    if "<REUTERS" not in text:
+        raise DataError(f"{path}: expected newswires (<REUTERS ...>), found none")
     wires: list[tuple[str, str]] = []
     waiting: list[str] = []  # topics of newswires without a body so far
     for found in _FIRST_TOPIC_OR_BODY.finditer(text):
@@ -327,16 +555,6 @@ def _newswires(path: Path) -> list[tuple[str, str]]:
             waiting.clear()
     # If no body follows, Keras used "<D>earn</D>" from the sixth character.
     return wires + [(topic, _words(topic[2:])) for topic in waiting]
-
-
-def _check_closed(path: Path, text: str) -> None:
-    for tag in ("REUTERS", "TOPICS", "BODY"):
-        opened, closed = len(re.findall(rf"<{tag}[ >]", text)), text.count(f"</{tag}>")
-        if opened != closed or (tag == "REUTERS" and not opened):
-            raise DataError(
-                f"{path}: expected newswires, each from <{tag}> to </{tag}>, found {opened:,} "
-                f"<{tag}> and {closed:,} </{tag}>"
-            )
 
 
 def _words(text: str) -> str:
@@ -429,7 +647,6 @@ def _bounds(data: mmap.mmap, header: re.Pattern[bytes]) -> Iterator[tuple[int, i
 
 # Declarations.
 
-_SPLITTING = ("held_out", "note", "spaced")  # options of `split_reader`
 _PLACES = ("files", "folders", "first", "optional", "labelled")  # of `FileLayout`
 
 TEXTS: Mapping[str, Callable[..., str]] = {
@@ -439,33 +656,32 @@ TEXTS: Mapping[str, Callable[..., str]] = {
 }
 """Functions that build the text of a row, by their name in `datasets.toml`."""
 
-_ROWS: Mapping[str, Callable[..., ReadRows]] = {
-    "lines": line_rows,
-    "tsv": partial(table_rows, read_tsv),
-    "csv": partial(table_rows, read_csv),
-    "Yelp sample": lambda: sample_rows,
-    "WikiText headers": lambda: header_rows,
-}
-_WHOLE: Mapping[str, ReadText] = {
-    "IMDb folders": read_folders,
-    "Reuters SGML": read_sgml,
-}
+
+def _by_file(
+    rows: Callable[..., ReadRows],
+    held_out: tuple[str, float] | None = None,
+    note: str = "",
+    spaced: bool = False,
+    **options: Any,
+) -> ReadText:
+    return split_reader(rows(**options), held_out=held_out, note=note, spaced=spaced)
 
 
-def _reader(name: str, options: dict[str, Any]) -> ReadText:
-    if name == "GLUE":
-        return glue_reader(**options)
-    if name in _WHOLE:
-        return _WHOLE[name]
-    if "text" in options:
-        options["text"] = TEXTS[options["text"]]
-    splitting = {key: options.pop(key) for key in _SPLITTING if key in options}
-    return split_reader(_ROWS[name](**options), **splitting)
+_READERS: Mapping[str, Callable[..., ReadText]] = {
+    "GLUE": glue_reader,
+    "IMDb folders": lambda: read_folders,
+    "Reuters SGML": lambda: read_sgml,
+    "lines": partial(_by_file, line_rows),
+    "tsv": partial(_by_file, partial(table_rows, read_tsv)),
+    "csv": partial(_by_file, partial(table_rows, read_csv)),
+    "Yelp sample": partial(_by_file, lambda: sample_rows),
+    "WikiText headers": partial(_by_file, lambda: header_rows),
+}
 
 
 def _layout(name: str, reader: str, **options: Any) -> FileLayout:
     places = {key: options.pop(key) for key in _PLACES if key in options}
-    return FileLayout(name, _reader(reader, options), **places)
+    return FileLayout(name, _READERS[reader](**options), **places)
 
 
 def _dataset(
@@ -494,15 +710,15 @@ def _dataset(
         diagnostics={each: glue_submit.TASKS[each].metrics for each in diagnostics},
         **fields,
     )
-    own = [keys for keys in layout if name in keys.pop("tasks", (name,))]
-    return Dataset(task, tuple(_layout(**keys) for keys in own), obtain)
+    layouts = [keys for keys in layout if name in keys.pop("tasks", (name,))]
+    return Dataset(task, tuple(_layout(**keys) for keys in layouts), obtain)
 
 
 def _declared() -> Iterator[Dataset]:
     path = resources.files("relation_tf.tasks") / "datasets.toml"
     declared = tomllib.loads(path.read_text("utf-8"))
-    for own in declared["dataset"]:
-        declaration = {**declared["shared"].get(own.pop("like", ""), {}), **own}
+    for keys in declared["dataset"]:
+        declaration = {**declared["shared"].get(keys.pop("like", ""), {}), **keys}
         for name, file in declaration.pop("each").items():
             yield _dataset(name, **json.loads(json.dumps(declaration).replace("$file", file)))
 
@@ -530,7 +746,7 @@ def counted_once(tasks: Iterable[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for task in tasks:
         found.setdefault(counted_as(task), []).append(task)
-    return {name if len(own) > 1 else own[0]: own for name, own in found.items()}
+    return {name if len(of_name) > 1 else of_name[0]: of_name for name, of_name in found.items()}
 
 
 GLUE: Mapping[str, Task] = {
@@ -539,3 +755,29 @@ GLUE: Mapping[str, Task] = {
     if each.task.answered and each.task.name == counted_as(each.task.name)
 }
 """The nine GLUE tasks with training data; MNLI is one network."""
+
+OFFICIAL_ROWS: Mapping[str, Mapping[str, int]] = {
+    "CoLA": {"train": 8_551, "dev": 1_043},
+    "SST-2": {"train": 67_349, "dev": 872},
+    "MRPC": {"train": 3_668, "dev": 408},
+    "STS-B": {"train": 5_749, "dev": 1_500},
+    "QQP": {"train": 363_846, "dev": 40_430},
+    "MNLI": {"train": 392_702, "dev_matched": 9_815, "dev_mismatched": 9_832},
+    "MNLI-m": {"train": 392_702, "dev": 9_815},
+    "MNLI-mm": {"train": 392_702, "dev": 9_832},
+    "QNLI": {"train": 104_743, "dev": 5_463},
+    "RTE": {"train": 2_490, "dev": 277},
+    "WNLI": {"train": 635, "dev": 71},
+}
+"""Rows of the labelled splits of GLUE; those of the test sets are in `glue_submit.TASKS`."""
+
+
+def leaderboard_file(name: str) -> str:
+    """Return the test file of a leaderboard name, relative to the folder of GLUE's files.
+
+    Example:
+        >>> leaderboard_file("MNLI-mm")
+        'MNLI/test_mismatched.tsv'
+    """
+    dataset = next(each for each in DATASETS if name in each.task.answered)
+    return dataset.layouts[0].files[dataset.task.answered[name]]

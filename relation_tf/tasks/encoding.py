@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,25 +14,23 @@ import tokenizers
 from pydantic import ValidationError
 
 from relation_tf.errors import DataError
-from relation_tf.faults import first_fault
+from relation_tf.settings import first_fault
+from relation_tf.tasks import diagnostics
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.catalogue import Entry, find_source
-from relation_tf.tasks.diagnostics import presets
-from relation_tf.tasks.diagnostics.rows import LabelledTokens, Symbols
+from relation_tf.tasks.datasets import cut
+from relation_tf.tasks.diagnostics import LabelledTokens, Symbols
 from relation_tf.tasks.generated import GENERATED, Characters, GeneratedTask
-from relation_tf.tasks.official import sample_note
-from relation_tf.tasks.readers import cut
-from relation_tf.tasks.rows import Ragged, Texts
-from relation_tf.tasks.sources import TaskSource, joined_digest
+from relation_tf.tasks.rows import START, Ragged, Texts
+from relation_tf.tasks.sources import TaskSource, joined_digest, sample_note
 from relation_tf.tasks.task import (
     Reading,
     Task,
-    TaskText,
     TextSplit,
     Tokens,
     VocabularyRows,
 )
-from relation_tf.tasks.vocabulary import START, Chained, Vocabulary
+from relation_tf.tasks.vocabulary import Vocabulary
 
 _Value = TypeVar("_Value")
 
@@ -46,7 +44,7 @@ _WITHOUT_EFFECT = {
     "text": ("start_token", "vocabulary_size", "max_length"),  # the network reads the text itself
 }
 
-_FORMAT = 8  # increase it after any change of the files or of reading, truncating or splitting
+_FORMAT = 9  # increase it after any change of the files or of reading, truncating or splitting
 
 
 @dataclass(frozen=True)
@@ -119,8 +117,9 @@ class EncodedTask:
         }
 
     def _member(self, task: Task, source: TaskSource) -> EncodedTask:
-        of_split, of_line = self.task.split_of(task, ""), f"{task.name}: "  # as in `group`
-        splits, digests = _named(of_split, self.splits), _named(of_split, self.digests)
+        prefix, of_note = self.task.split_of(task, ""), f"{task.name}: "
+        splits, digests = _of_member(prefix, self.splits), _of_member(prefix, self.digests)
+        notes = (note for note in self.notes if note.startswith(of_note))
         return replace(
             self,
             task=task,
@@ -128,22 +127,18 @@ class EncodedTask:
             validation=_CUT if _CUT in splits else str(task.validation),
             digest=joined_digest(digests),
             source=source,
-            notes=_of_member(of_line, self.notes),
+            notes=tuple(note.removeprefix(of_note) for note in notes),
             digests=digests,
         )
 
 
-def _named(prefix: str, values: Mapping[str, _Value]) -> dict[str, _Value]:
-    """Return the values of a member of a group, by the names that they have without the group."""
+def _of_member(prefix: str, values: Mapping[str, _Value]) -> dict[str, _Value]:
+    """Return the values of a member of a group by the names that they have without the group."""
     return {
         name.removeprefix(prefix): value
         for name, value in values.items()
         if name.startswith(prefix)
     }
-
-
-def _of_member(prefix: str, lines: Iterable[str]) -> tuple[str, ...]:
-    return tuple(line.removeprefix(prefix) for line in lines if line.startswith(prefix))
 
 
 def load_task(
@@ -213,7 +208,16 @@ def load_task(
     given = None
     if isinstance(vocabulary, Path):
         _refuse(chosen, ("start_token", "vocabulary_size"), f"with the vocabulary {vocabulary}")
-        given = _given(vocabulary, tokens)
+        given = Vocabulary.read(vocabulary)
+        if given.kind != tokens:
+            raise DataError(
+                f"{vocabulary}: must be a vocabulary of tokens={tokens!r}. "
+                f"Received: tokens={given.kind!r}"
+            )
+        if START in given.words:
+            raise DataError(
+                f"{vocabulary}: must not have the token {START}, which starts each text"
+            )
     found = find_source(name, source, data, tfds_folder)
     task = found.task
     if task.generated:
@@ -224,14 +228,22 @@ def load_task(
         _refuse(chosen, chosen, f"on {task.name}, which is generated")
         return _generated(found, found.digest())
     digests = found.digests()
-    digest = joined_digest(digests)
-    shares = _shares(task, validation_split, split_seed)
+    shares = [
+        validation_split or (VALIDATION if each.validation is None else None)
+        for each in task.each()
+    ]
+    if split_seed is not None and None in shares:
+        raise DataError(
+            f"split_seed needs validation_split: the validation rows of {task.name} are fixed. "
+            f"Received: split_seed={split_seed}"
+        )
     settings = {
         "format": _FORMAT,
         "tokenizers": tokenizers.__version__,
         "task": repr(task),
         "layout": found.layout.name,
-        "digest": digest,
+        "kind": found.kind,
+        "digest": joined_digest(digests),
         **reading.model_dump(),
         "validation_split": shares,
         "split_seed": split_seed,
@@ -242,84 +254,67 @@ def load_task(
     def make(folder: Path) -> None:
         text = found.read()
         splits = _with_validation(task, text.splits, shares, split_seed)
-        notes = (*text.notes, *_notes_on_rows(task, text.splits, splits))
-        text = replace(text, notes=notes)
-        own = given
-        if own is None and tokens != "text":
-            train = {task.split_of(each, "train") for each in task.each()}
-            rows = [split for name, split in splits.items() if vocabulary == "all" or name in train]
-            texts = Chained(iter, [column for split in rows for column in split.texts])
-            own = Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token,
-                                   spaced=text.is_spaced(tokens))  # fmt: skip
-        _write(folder, own, splits, text, max_length)
+        notes = (*text.notes, *_notes_on_rows(found, text.splits, splits))
+        words = given
+        if words is None and tokens != "text":
+            train = [task.split_of(each, "train") for each in task.each()]
+            names = [name for name in splits if vocabulary == "all" or name in train]
+            texts = [row for name in names for column in splits[name].texts for row in column]
+            words = Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token,
+                                     spaced=text.spaced)  # fmt: skip
+        _write(folder, words, splits, notes, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)
     validation = "each task's own" if task.members else _CUT if shares[0] else str(task.validation)
     with broken_named(folder):
-        encoded = _read(folder, found, validation, digest)
-    return replace(encoded, notes=(*encoded.notes, *_samples(encoded)), digests=digests)
+        return _read(folder, found, validation, digests)
 
 
 def _notes_on_rows(
-    task: Task, read: Mapping[str, TextSplit], splits: Mapping[str, TextSplit]
+    source: TaskSource, read: Mapping[str, TextSplit], splits: Mapping[str, TextSplit]
 ) -> Iterator[str]:
-    """Yield a note for each class without training rows, and for scored texts that are trained on.
+    """Yield notes on classes without training rows, scored texts that are trained on, and samples.
 
     Args:
-        task: The task or group.
+        source: Source of the task or group.
         read: Splits of its files.
         splits: The same, without the validation rows.
     """
-    for each in task.each():
-        train, notes = task.split_of(each, "train"), []
-        if (known := splits[train].labels) is not None:
-            missing = [word for n, word in enumerate(each.labels or ()) if not np.any(known == n)]
+    for member in source.members or (source,):
+        task, prefix = member.task, source.task.split_of(member.task, "")
+        rows, train = _of_member(prefix, read), splits[f"{prefix}train"].labels
+        notes = []
+        if train is not None:
+            missing = [word for n, word in enumerate(task.labels or ()) if not np.any(train == n)]
             notes += [f"class {word!r} has no training rows" for word in missing]
-        for split in dict.fromkeys(each.scored.values()):
-            if read[task.split_of(each, split)].texts == read[train].texts:
+        for split in dict.fromkeys(task.scored.values()):
+            if rows[split].texts == rows["train"].texts:
                 notes.append(f"split {split!r} has the same texts as the training rows")
-        yield from (f"{each.name}: {note}" if task.members else note for note in notes)
-
-
-def _samples(encoded: EncodedTask) -> list[str]:
-    """Return a note for each task whose files have fewer rows than the official ones."""
-    notes = []
-    for own in encoded.members:
-        rows = {name: len(split) for name, split in own.splits.items()}
-        rows["train"] += rows.pop(_CUT, 0)
-        if note := sample_note(own.source, rows):
-            notes.append(f"{own.task.name}: {note}" if encoded.task.members else note)
-    return notes
+        if sample := sample_note(member, {name: len(split) for name, split in rows.items()}):
+            notes.append(sample)
+        yield from (f"{task.name}: {note}" if prefix else note for note in notes)
 
 
 def _generated(source: TaskSource, digest: str) -> EncodedTask:
     """Return a generated task, without the cache: it is generated in seconds."""
     name = source.task.name
-    made: GeneratedTask | LabelledTokens = (
-        presets.make(name) if name in presets.DIAGNOSTICS else GENERATED[name]()
+    data: GeneratedTask | LabelledTokens = (
+        diagnostics.make(name) if name in diagnostics.DIAGNOSTICS else GENERATED[name]()
     )
     splits = {
-        name: EncodedSplit(made.encode(name), None, np.arange(len(rows)))
-        for name, rows in made.splits.items()
+        name: EncodedSplit(data.encode(name), None, np.arange(len(rows)))
+        for name, rows in data.splits.items()
     }
-    own = str(source.task.validation)
-    return EncodedTask(source.task, made.source, splits, own, digest, source, targets=made.target)
-
-
-def _shares(
-    task: Task, validation_split: float | None, split_seed: int | None
-) -> list[float | None]:
-    """Return the share of training rows for early stopping of each task; None if it has a split."""
-    shares = [
-        validation_split or (VALIDATION if each.validation is None else None)
-        for each in task.each()
-    ]
-    if split_seed is not None and None in shares:
-        raise DataError(
-            f"split_seed needs validation_split: the validation rows of {task.name} are fixed. "
-            f"Received: split_seed={split_seed}"
-        )
-    return shares
+    validation = str(source.task.validation)
+    return EncodedTask(
+        source.task,
+        data.source,
+        splits,
+        validation,
+        digest,
+        source,
+        targets=data.target,
+    )
 
 
 def _with_validation(
@@ -345,70 +340,51 @@ def _refuse(chosen: Mapping[str, Any], names: Iterable[str], where: str) -> None
             raise DataError(f"{name} has no effect {where}. Received: {name}={chosen[name]!r}")
 
 
-def _given(path: Path, tokens: Tokens) -> Vocabulary:
-    """Read a vocabulary file of a kind of tokens."""
-    found = Vocabulary.read(path)
-    if found.kind != tokens:
-        raise DataError(
-            f"{path}: must be a vocabulary of tokens={tokens!r}. Received: tokens={found.kind!r}"
-        )
-    if START in found.words:
-        raise DataError(f"{path}: must not have the token {START}, which starts each text")
-    return found
-
-
 def _write(
     folder: Path,
     vocabulary: Vocabulary | None,
     splits: Mapping[str, TextSplit],
-    text: TaskText,
+    notes: Sequence[str],
     max_length: int | None,
 ) -> None:
     """Write arrays as memory-mappable files, so that processes share one copy."""
+    keys: dict[str, list[str]] = {}
     for name, split in splits.items():
-        np.save(folder / f"{name}.index.npy", split.index)
+        arrays = {"index": split.index}
         if split.labels is not None:
-            np.save(folder / f"{name}.labels.npy", split.labels)
+            arrays["labels"] = split.labels
         for i, texts in enumerate(split.texts):
             if vocabulary is None:
                 raw = Texts.join(texts)
-                values, offsets = raw.data, raw.offsets
+                arrays |= {f"rows{i}": raw.data, f"offsets{i}": raw.offsets}
             else:
                 encoded = vocabulary.encode(texts, max_length)
-                values, offsets = encoded.ids, encoded.offsets
-            np.save(folder / f"{name}.rows{i}.npy", values)
-            np.save(folder / f"{name}.offsets{i}.npy", offsets)
-    about = {
-        "vocabulary": None if vocabulary is None else vocabulary.to_json(),
-        "splits": list(splits),
-        "notes": text.notes,
-    }
+                arrays |= {f"rows{i}": encoded.ids, f"offsets{i}": encoded.offsets}
+        keys[name] = [*arrays]
+        for key, array in arrays.items():
+            np.save(folder / f"{name}.{key}.npy", array)
+    words = None if vocabulary is None else vocabulary.to_json()
+    about = {"vocabulary": words, "arrays": keys, "notes": notes}
     (folder / "task.json").write_text(json.dumps(about), encoding="utf-8")
 
 
-def _read(folder: Path, source: TaskSource, validation: str, digest: str) -> EncodedTask:
+def _read(
+    folder: Path, source: TaskSource, validation: str, digests: Mapping[str, str]
+) -> EncodedTask:
     about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     rows = Texts if about["vocabulary"] is None else Ragged
-
-    def array(name: str) -> np.ndarray:
-        # Plain ndarray: slicing a `memmap` is several times slower.
-        return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
-
-    def labels(name: str) -> np.ndarray | None:
-        path = folder / f"{name}.labels.npy"
-        return np.load(path, allow_pickle=False) if path.exists() else None
-
-    splits = {
-        name: EncodedSplit(
-            tuple(
-                rows(array(f"{name}.rows{i}"), array(f"{name}.offsets{i}"))
-                for i in range(len([*folder.glob(f"{name}.rows*.npy")]))
-            ),
-            labels(name),
-            array(f"{name}.index"),
-        )
-        for name in about["splits"]
-    }
+    splits = {}
+    for name, keys in about["arrays"].items():
+        arrays = {
+            # Plain ndarray: slicing a `memmap` is several times slower.
+            key: np.asarray(np.load(folder / f"{name}.{key}.npy", "r", allow_pickle=False))
+            for key in keys
+        }
+        inputs = sum(key.startswith("rows") for key in keys)
+        texts = (rows(arrays[f"rows{i}"], arrays[f"offsets{i}"]) for i in range(inputs))
+        splits[name] = EncodedSplit(tuple(texts), arrays.get("labels"), arrays["index"])
     vocabulary = about["vocabulary"] and Vocabulary.from_json(about["vocabulary"])
-    notes = tuple(about["notes"])
-    return EncodedTask(source.task, vocabulary, splits, validation, digest, source, notes)
+    digest, notes = joined_digest(digests), tuple(about["notes"])
+    return EncodedTask(
+        source.task, vocabulary, splits, validation, digest, source, notes, digests=digests
+    )

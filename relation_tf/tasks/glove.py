@@ -10,14 +10,14 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from relation_tf.errors import DataError, join_names
 from relation_tf.files import refuse_device
+from relation_tf.tasks.rows import PADDING, START, UNKNOWN
 from relation_tf.tasks.tables import open_binary, readable
-from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN
 
 _LONGEST = 2**20  # longest line of vectors in bytes
 _HEADER = re.compile(rb"\d+ \d+\s*")  # of word2vec: number of vectors and width
@@ -31,14 +31,11 @@ class Vectors:
         ids: Ids of the words that were found.
         values: Vectors of these words, shape `(found, width)`, float32.
         vocabulary_size: Number of words in the vocabulary, without padding and other special ids.
-        repeated: Number of lines that were skipped because their word, one of the vocabulary,
-            occurred before.
     """
 
     ids: np.ndarray
     values: np.ndarray
     vocabulary_size: int
-    repeated: int = 0
 
     def fill(self, embeddings: np.ndarray) -> np.ndarray:
         """Return a copy of the embeddings with the vectors of the words that were found."""
@@ -48,8 +45,7 @@ class Vectors:
 
     def __str__(self) -> str:
         share = len(self.ids) / max(1, self.vocabulary_size)
-        repeated = f", {self.repeated:,} repeated lines skipped" if self.repeated else ""
-        return f"{len(self.ids):,} of {self.vocabulary_size:,} words found ({share:.1%}){repeated}"
+        return f"{len(self.ids):,} of {self.vocabulary_size:,} words found ({share:.1%})"
 
 
 def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
@@ -60,14 +56,15 @@ def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
 
     Args:
         path: A text file with a word and `width` numbers per line, separated by spaces; the same as
-            `.gz`; or a `.zip` with one such file of this width. The first line may be a word2vec
-            header: number of vectors and width.
+            `.gz`; or a `.zip` with one such file, or several with the width in their names, such as
+            `glove.6B.100d.txt`. The first line may be a word2vec header: number of vectors and
+            width.
         words: Id of each word.
         width: Width of the embedding.
 
     Raises:
         DataError: If the file cannot be read, a line has another width or is not numeric, or an
-            archive does not have exactly one file of this width.
+            archive has no or several files for this width.
 
     Example:
         >>> import gzip, tempfile
@@ -79,21 +76,12 @@ def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
     """
     special = (PADDING, UNKNOWN, START)
     ids = {word.encode(): number for word, number in words.items() if word not in special}
-    values = np.empty((len(ids), width), np.float32)
-    found: dict[bytes, int] = {}
-    repeated = 0
-    for place, word, numbers in _lines(path, width):
-        if word in found:
-            repeated += 1
-        elif word in ids:
-            values[len(found)] = _vector(place, numbers)
-            found[word] = ids[word]
-    return Vectors(
-        np.array(list(found.values()), np.int64),
-        values[: len(found)],
-        len(ids),
-        repeated,
-    )
+    vectors: dict[int, np.ndarray] = {}
+    for line, word, numbers in _lines(path, width):
+        if word in ids and ids[word] not in vectors:
+            vectors[ids[word]] = _vector(f"{path}:{line}", numbers)
+    values = np.array([*vectors.values()], np.float32).reshape(-1, width)
+    return Vectors(np.array([*vectors], np.int64), values, len(ids))
 
 
 def check_glove(path: Path, width: int) -> None:
@@ -109,95 +97,53 @@ def check_glove(path: Path, width: int) -> None:
     next(_lines(path, width))
 
 
-@dataclass
-class _Place:
-    """Line of a file, for messages."""
-
-    file: Path
-    line: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else str(self.file)
-
-
-def _lines(path: Path, width: int) -> Iterator[tuple[_Place, bytes, bytes]]:
-    """Yield the place, the word and the numbers of each line."""
-    place = _Place(path)
-    with readable(place), _open(path, width) as (place.file, file):
-        for word, numbers in _vectors(file, place, width):
-            yield place, word, numbers
-
-
-@contextlib.contextmanager
-def _open(path: Path, width: int) -> Iterator[tuple[Path, IO[bytes]]]:
-    """Open the text file (decompressed while reading) and return it with its name."""
-    refuse_device(path)
-    if path.suffix.lower() == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            member = _member(path, archive, width)
-            with archive.open(member) as file:
-                yield path / member[-60:], file
-    else:
-        with open_binary(path) as file:
-            yield path, file
-
-
-def _member(path: Path, archive: zipfile.ZipFile, width: int) -> str:
-    """Return the file of an archive with vectors of this width, or its only file."""
-    files = [name for name in archive.namelist() if not name.endswith("/")]
-    files = [name for name in files if name.lower().endswith(".txt")] or files
-    if len(files) == 1:
-        return files[0]
-    fitting = [name for name in files if _fits(archive, name, width)]
-    if len(fitting) != 1:
-        raise DataError(
-            f"{path}: expected one file with vectors of width {width}, found {len(fitting)} "
-            f"among {join_names(files) or 'none'}"
-        )
-    return fitting[0]
-
-
-def _fits(archive: zipfile.ZipFile, name: str, width: int) -> bool:
-    try:
-        with archive.open(name) as file:
-            next(_vectors(file, _Place(Path(name)), width))
-    except DataError:
-        return False
-    return True
-
-
-def _vectors(file: Any, place: _Place, width: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the word and the numbers of each line; update `place`."""
+def _lines(path: Path, width: int) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield the number, the word and the numbers of each line; the numbers are not parsed."""
     count = 0
     # BufferedReader: ZipExtFile alone searches line ends in Python, which is slow.
-    with io.BufferedReader(file) as lines:
-        for place.line in itertools.count(1):
+    with readable(path), _open(path, width) as file, io.BufferedReader(file) as lines:
+        for line in itertools.count(1):
             record = lines.readline(_LONGEST)
             if not record:
                 break
-            if place.line == 1 and _HEADER.fullmatch(record):
+            if line == 1 and _HEADER.fullmatch(record):
                 continue
             count += 1
-            yield _split(record.rstrip(b"\n\r "), place, width)
+            record = record.rstrip(b"\n\r ")
+            word, _, numbers = record.partition(b" ")
+            if (blanks := record.count(b" ")) != width:
+                # Some words of the larger files contain spaces, but do not end in a number.
+                longer, *fields = record.rsplit(b" ", width)
+                if blanks < width or _is_number(longer.rpartition(b" ")[2]):
+                    raise DataError(
+                        f"{path}:{line}: expected a word and {width} numbers, found {blanks} "
+                        f"after {word.decode('utf-8', 'replace')!r:.40}"
+                    )
+                word, numbers = longer, b" ".join(fields)
+            yield line, word, numbers
     if not count:
-        raise DataError(f"{place.file}: expected word vectors, found none")
+        raise DataError(f"{path}: expected word vectors, found none")
 
 
-def _split(record: bytes, place: _Place, width: int) -> tuple[bytes, bytes]:
-    """Return the word and the numbers of a line; the numbers are counted but not parsed."""
-    blanks = record.count(b" ")
-    if blanks == width:
-        word, _, numbers = record.partition(b" ")
-        return word, numbers
-    # Some words of the larger files contain spaces. In a line that is too wide, the rest is a word
-    # and a number.
-    word, *fields = record.rsplit(b" ", width)
-    if blanks < width or _is_number(word.rpartition(b" ")[2]):
-        shown = word.split(b" ")[0].decode("utf-8", "replace")
-        raise DataError(
-            f"{place}: expected a word and {width} numbers, found {blanks} after {shown!r:.40}"
-        )
-    return word, b" ".join(fields)
+@contextlib.contextmanager
+def _open(path: Path, width: int) -> Iterator[Any]:
+    """Open the text file; it is decompressed while it is read."""
+    refuse_device(path)
+    if path.suffix.lower() != ".zip":
+        with open_binary(path) as file:
+            yield file
+        return
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+        names = [name for name in names if name.lower().endswith(".txt")] or names
+        fitting = names if len(names) == 1 else [name for name in names if f".{width}d." in name]
+        if len(fitting) != 1:
+            raise DataError(
+                f"{path}: expected one file with vectors of width {width}, found {len(fitting)} "
+                f"among {join_names(names) or 'none'}"
+            )
+        with archive.open(fitting[0]) as file:
+            yield file
 
 
 def _is_number(field: bytes) -> bool:
@@ -208,7 +154,7 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _vector(place: _Place, numbers: bytes) -> np.ndarray:
+def _vector(place: str, numbers: bytes) -> np.ndarray:
     try:
         with np.errstate(over="ignore"):  # float32 overflow gives infinity
             vector = np.array(list(map(float, numbers.split(b" "))), np.float32)

@@ -11,7 +11,7 @@ and the TSV files give identical rows and the same digests of rows.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from importlib import resources
@@ -21,10 +21,9 @@ import numpy as np
 
 from glue_submit.tables import INDEX
 from relation_tf.errors import DataError, join_names, quote
-from relation_tf.tasks.readers import (
+from relation_tf.tasks.datasets import (
     answered_rows,
     labelled_rows,
-    named_column,
     numbered,
     split_reader,
 )
@@ -59,22 +58,25 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if hub is None:
         return Missing("no Hugging Face dataset is known. Declare it as [[task]] with the key hub")
     places = _places(hub, hub.config, folders.data)
-    for folder in places:
-        if found := _splits_in(folder):
-            break
-    else:
+    stored = _stored(places)
+    if not stored:
         obtain = (
             f"run `hf download {hub.path} --repo-type dataset --local-dir DIR/{hub.path}`, or "
             "write it there with save_to_disk, or as one file per split (train.parquet), and use "
             "--data DIR"
         )
         return Missing("" if places else "needs --data DIR", tuple(map(str, places)), obtain)
-
-    def splits_of(split: str) -> tuple[Path, Mapping[str, Path]]:
-        if split not in hub.apart:
-            return folder, found
-        others = _places(hub, hub.apart[split], folders.data)
-        return folder, next(filter(None, map(_splits_in, others)), {})
+    files: dict[str, Path] = {}
+    for split, name in hub.splits.items():
+        found = stored
+        if split in hub.apart:
+            found = _stored(_places(hub, hub.apart[split], folders.data))
+        if name in found:
+            files[split] = found[name]
+        elif split not in task.answered.values():
+            folder = next(iter(stored.values())).parent
+            names = join_names([*map(repr, found)])
+            raise DataError(f"{folder}: expected a split {quote(name)}, found {names}")
 
     read = split_reader(
         partial(_labelled_rows, hub),
@@ -83,7 +85,7 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
         ),
     )
     layout = FileLayout("Hugging Face", read, by_rows=True)
-    return TaskSource(task, "datasets", layout, find_splits(hub, task, splits_of))
+    return TaskSource(task, "datasets", layout, files)
 
 
 def _places(hub: HubDataset, config: str | None, data: Path | None) -> list[Path]:
@@ -97,56 +99,34 @@ def _places(hub: HubDataset, config: str | None, data: Path | None) -> list[Path
     )
 
 
-def _splits_in(folder: Path) -> dict[str, Path]:
-    """Return the first file, or the folder, of each split in a folder.
+def _stored(folders: Iterable[Path]) -> dict[str, Path]:
+    """Return the first file, or the folder, of each split in the first folder that has any.
 
     Raises:
         DataError: If it has a split in two formats.
     """
     found: dict[str, Path] = {}
-    with readable(folder):
-        for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-            shard = SHARD.search(path.stem)
-            if (path / STATE).is_file():
-                split = path.name
-            elif path.suffix != ".parquet":
-                continue
-            else:
-                split = path.stem[: shard.start() if shard else None]
-                if shard is not None and shard[1] != "00000" and split in found:
+    for folder in folders:
+        with readable(folder):
+            for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+                shard = SHARD.search(path.stem)
+                if (path / STATE).is_file():
+                    split = path.name
+                elif path.suffix == ".parquet":
+                    split = path.stem[: shard.start() if shard else None]
+                    if shard is not None and shard[1] != "00000" and split in found:
+                        continue
+                else:
                     continue
-            if split in found:
-                raise DataError(
-                    f"{folder}: split {split!r} must be stored once, found {found[split].name} and "
-                    f"{path.name}"
-                )
-            found[split] = path
+                if split in found:
+                    raise DataError(
+                        f"{folder}: split {split!r} must be stored once, found "
+                        f"{found[split].name} and {path.name}"
+                    )
+                found[split] = path
+        if found:
+            break
     return found
-
-
-def find_splits(
-    hub: HubDataset, task: Task, splits_of: Callable[[str], tuple[Path, Mapping[str, Path]]]
-) -> dict[str, Path]:
-    """Return the file or folder of each split; answered splits can be missing.
-
-    Args:
-        hub: Names of the splits.
-        task: The task.
-        splits_of: Function of a split that returns the folder that should have it, and what the
-            folder has, by name.
-
-    Raises:
-        DataError: If a split is missing.
-    """
-    files: dict[str, Path] = {}
-    for split, name in hub.splits.items():
-        folder, found = splits_of(split)
-        if name in found:
-            files[split] = found[name]
-        elif split not in task.answered.values():
-            names = join_names([*map(repr, found)])
-            raise DataError(f"{folder}: expected a split {quote(name)}, found {names}")
-    return files
 
 
 def columns_of(hub: HubDataset) -> list[str]:
@@ -155,14 +135,9 @@ def columns_of(hub: HubDataset) -> list[str]:
 
 
 def _labelled_rows(hub: HubDataset, task: Task, path: Path) -> TextSplit:
-    words = tuple(hub.labels) or task.labels or ()
-    table = read_table(path, columns_of(hub), words)
-    if hub.labels:
-        # Parquet without metadata has the numbers of the classes.
-        names = {str(number): name for number, name in enumerate(hub.labels)}
-        values = [names.get(word, word) for word in named_column(table, hub.label)]
-        table = replace(table, columns={**table.columns, hub.label: values})
-    return stored_rows(hub, task, table)
+    return stored_rows(
+        hub, task, read_table(path, columns_of(hub), [*hub.labels] or task.labels or ())
+    )
 
 
 def stored_rows(hub: HubDataset, task: Task, table: Table, first: int = 1) -> TextSplit:
@@ -171,18 +146,17 @@ def stored_rows(hub: HubDataset, task: Task, table: Table, first: int = 1) -> Te
     Args:
         hub: Names of the columns and classes.
         task: The task.
-        table: The table, with class names as labels.
+        table: The table, with names or numbers of classes as labels.
         first: Number of the first row, if the table has no numbers.
     """
-    words = tuple(hub.labels) or task.labels
-    named = replace(task, inputs=tuple(hub.inputs), label=hub.label, labels=words)
     if hub.index is not None:
         table, first = _ordered(table, hub.index), 0
-    rows = numbered(labelled_rows(named, table), first)
-    if not hub.labels or task.labels is None or rows.labels is None:
-        return rows
-    order = [task.labels.index(word) for word in hub.labels.values()]
-    return replace(rows, labels=np.array(order, np.int32)[rows.labels])
+    numbers = {str(number): word for number, word in enumerate(hub.labels.values())}
+    words = {**numbers, **hub.labels}
+    labels = [words.get(value, value) for value in table.column(hub.label)]
+    table = replace(table, columns={**table.columns, hub.label: labels})
+    named = replace(task, inputs=tuple(hub.inputs), label=hub.label)
+    return numbered(labelled_rows(named, table), first)
 
 
 def stored_answered_rows(hub: HubDataset, table: Table) -> TextSplit:
@@ -193,7 +167,7 @@ def stored_answered_rows(hub: HubDataset, table: Table) -> TextSplit:
 
 def _ordered(table: Table, index: str) -> Table:
     """Return the records of a table in the order of their number."""
-    words = named_column(table, index)
+    words = table.column(index)
     for row, word in enumerate(words):
         if not INDEX.fullmatch(word):
             raise DataError(

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 
 from relation_tf.errors import DataError, MissingPackageError
-from relation_tf.registry import SOURCES
 from relation_tf.tasks.catalogue import Entry, NotFoundError, folder_of
 from relation_tf.tasks.encoding import EncodedTask, load_task
-from relation_tf.tasks.official import shortfalls, unscored
-from relation_tf.tasks.rows import Ragged, Texts
-from relation_tf.tasks.sources import joined_digest
+from relation_tf.tasks.sources import joined_digest, shortfalls, unscored
 
 _SHOWN = 40  # largest number of tokens or words of an example; omitted ones are counted
 _FACTS = (
@@ -39,28 +36,25 @@ def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterato
         sentence: [START] these lawyers near the river .
                   2 33 42 10 3 11 4
     """
-    rows = task.splits[split]
-    known = [task.vocabulary, task.targets or task.vocabulary]
-    words = [{} if own is None else {i: w for w, i in own.words.items()} for own in known]
+    rows, declared = task.splits[split], task.task
     for row in np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int):
         lines = []
         if rows.labels is not None:
             label = rows.labels[row]
-            labels, maximum = task.task.labels, task.task.maximum
-            lines = [f"label: {f'{label * maximum:g}' if labels is None else labels[label]}"]
+            words = declared.labels
+            lines = [f"label: {f'{label * declared.maximum:g}' if words is None else words[label]}"]
         # Tasks have one or two inputs; targets have their own characters.
-        for name, column, own in zip(task.task.inputs, rows.inputs, words, strict=False):
-            lines += _input(name, column, row, own)
+        known = (task.vocabulary, task.targets or task.vocabulary)
+        for name, column, vocabulary in zip(declared.inputs, rows.inputs, known, strict=False):
+            (values,) = column.pad(np.array([row]))
+            if vocabulary is None:
+                lines.append(f"{name}: {_first(values.split())}")
+                continue
+            ids = values[: column.lengths[row]].tolist()
+            of_id = {number: word for word, number in vocabulary.words.items()}
+            lines.append(f"{name}: {_first([of_id[i] for i in ids])}")
+            lines.append(" " * (len(name) + 2) + _first([*map(str, ids)]))
         yield "\n".join(lines)
-
-
-def _input(name: str, column: Ragged | Texts, row: int, words: dict[int, str]) -> list[str]:
-    (values,) = column.pad(np.array([row]))
-    if isinstance(column, Texts):
-        return [f"{name}: {_first(values.split())}"]
-    ids = values[: column.lengths[row]].tolist()
-    indent = " " * (len(name) + 2)
-    return [f"{name}: {_first([words[i] for i in ids])}", indent + _first(list(map(str, ids)))]
 
 
 def _first(parts: list[str]) -> str:
@@ -113,10 +107,6 @@ def lines(
     yield from notes
     if missing:
         yield f"not found: {', '.join(missing)}"
-        for name, source in SOURCES.items():
-            if source.artificial and (own := [task for task in missing if task in source.tasks]):
-                built_in = f"generated text is built in (source = {name!r}, as in suite demo)"
-                yield f"{', '.join(own)}: {built_in}"
         yield "`relation-tf tasks NAME` shows the searched locations and how to get the data."
 
 
@@ -164,10 +154,8 @@ def facts(
 def _facts(task: EncodedTask) -> dict[str, Any]:
     declared, splits = task.task, task.splits.values()
     rows = {name: len(split) for name, split in task.splits.items()}
-    kinds = {
-        "class": declared.labels is not None, "sequence": declared.written,
-        "tokens": declared.token_labels, "timed": declared.timed != "", "score": True,
-    }  # fmt: skip
+    kinds = {"class": declared.labels, "sequence": declared.written,
+             "tokens": declared.token_labels, "timed": declared.timed}  # fmt: skip
     incomplete = [f"no complete test set for {each}" for each in shortfalls(task.source)]
     longest = np.max([split.lengths.max(axis=1, initial=0) for split in splits], axis=0)
     return {
@@ -176,7 +164,7 @@ def _facts(task: EncodedTask) -> dict[str, Any]:
         "source": task.source.kind,
         "layout": task.source.layout.name,
         "rows": rows,
-        "target": next(kind for kind, is_it in kinds.items() if is_it),
+        "target": next((kind for kind, is_it in kinds.items() if is_it), "score"),
         "classes": None if declared.labels is None else [*declared.labels],
         "metrics": [*declared.metrics],
         "mean_tokens": task.splits["train"].lengths.mean(axis=1).tolist(),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glue_submit import compute
-from relation_tf.errors import DataError, MissingPackageError, join_names
+from relation_tf.errors import DataError, join_names, require_package
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks.task import Task
 
@@ -49,16 +49,11 @@ def bleu(predictions: Any, labels: Any) -> float:
         - Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation".
         - Post 2018, "A Call for Clarity in Reporting BLEU Scores" (WMT).
     """
-    metric = _sacrebleu()(tokenize="char")
-    return metric.corpus_score([*predictions], [[*labels]]).score / 100
+    check_installed(["bleu"])
+    from sacrebleu.metrics import BLEU
 
-
-def _sacrebleu() -> Any:
-    try:
-        from sacrebleu.metrics import BLEU
-    except ImportError as error:
-        raise MissingPackageError("BLEU", "sacrebleu", "bleu") from error
-    return BLEU
+    metric: Any = BLEU(tokenize="char")
+    return float(metric.corpus_score([*predictions], [[*labels]]).score / 100)
 
 
 def check_installed(metrics: Container[str]) -> None:
@@ -74,7 +69,7 @@ def check_installed(metrics: Container[str]) -> None:
         >>> check_installed(["accuracy"])
     """
     if "bleu" in metrics:
-        _sacrebleu()
+        require_package("BLEU", "sacrebleu", "bleu")
 
 
 def _weighted_accuracy(predictions: Values, labels: Values, weights: FloatArray) -> FloatArray:
@@ -108,16 +103,8 @@ def _weighted_matthews(predictions: Values, labels: Values, weights: FloatArray)
 
 def _weighted_pearson(predictions: Values, labels: Values, weights: FloatArray) -> FloatArray:
     """Return Pearson's correlation."""
-    given, true = predictions.astype(np.float64), labels.astype(np.float64)
-    given, true = given - given.mean(axis=1, keepdims=True), true - true.mean()
-    rows = weights.sum(axis=1)
-    x, y = given @ weights.T / rows, true @ weights.T / rows  # weighted means
-    covariance = (given * true) @ weights.T / rows - x * y
-    return _divide(
-        covariance,
-        np.sqrt(_positive(given**2 @ weights.T / rows - x**2, given))
-        * np.sqrt(_positive(true**2 @ weights.T / rows - y**2, true[None])),
-    )
+    true = labels.astype(np.float64)
+    return np.array([_correlate(run, true, weights) for run in predictions.astype(np.float64)])
 
 
 def _weighted_spearman(predictions: Values, labels: Values, weights: FloatArray) -> FloatArray:
@@ -137,16 +124,14 @@ def _ranks(values: Values, weights: FloatArray) -> FloatArray:
 
 def _correlate(x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
     rows = weights.sum(axis=1, keepdims=True)
-    x = x - (weights * x).sum(axis=1, keepdims=True) / rows
-    y = y - (weights * y).sum(axis=1, keepdims=True) / rows
+    deviations = []
+    for values in (x, y):
+        deviation = values - (weights * values).sum(axis=1, keepdims=True) / rows
+        rounding = np.abs(deviation) < 1e-12 * np.abs(values).max()  # of equal values
+        deviations.append(np.where(rounding, 0.0, deviation))
+    x, y = deviations
     squares = (weights * x**2).sum(axis=1) * (weights * y**2).sum(axis=1)
     return _divide((weights * x * y).sum(axis=1), np.sqrt(squares))
-
-
-def _positive(variance: FloatArray, values: FloatArray) -> FloatArray:
-    """Set variances to 0 that are rounding errors of equal values."""
-    least = 1e-14 * (values**2).max(axis=1, keepdims=True)
-    return np.where(variance > least, variance, 0.0)
 
 
 def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
@@ -225,13 +210,12 @@ def score(task: Task, name: str, predictions: Any, labels: Any) -> dict[str, flo
         raise DataError(
             f"task {task.name}: name must be {' or '.join(task.scorable)}. Received: {name!r}"
         )
-    given, true = np.asarray(predictions), np.asarray(labels)
     scores = {}
     for metric in task.metrics_of(name):
         function = METRICS.find(metric).function
         if function is None:
             raise DataError(f"task {task.name}: metric {metric!r} needs the trained network")
-        scores[metric] = float(function(given, true))
+        scores[metric] = float(function(np.asarray(predictions), np.asarray(labels)))
     return scores
 
 

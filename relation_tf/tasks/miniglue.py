@@ -45,8 +45,6 @@ from numpy.typing import NDArray
 
 from glue_submit import TASKS
 
-__all__ = ["VERSION", "write"]
-
 VERSION = 1
 """Version of the data: increase it if the output of `write` changes."""
 
@@ -324,12 +322,11 @@ def _write_set(folder: Path, kind: Mapping[str, Any], seed: int, rows: Mapping[s
 
     Later files do not repeat rows of earlier files.
     """
-    name = kind["name"]
-    own = [[f"{name}/{part}.tsv", of, name] for part, of in
-           {"train": "train", "dev": "dev", "test": name}.items()]  # fmt: skip
-    label = kind.get("label", "label")
+    name, label = kind["name"], kind.get("label", "label")
+    usual = [[f"{name}/{part}.tsv", part if part != "test" else name, name] for part in
+             ("train", "dev", "test")]  # fmt: skip
     taken: set[tuple[str, ...]] = set()
-    for file, split, grammar in kind.get("files", own):
+    for file, split, grammar in kind.get("files", usual):
         stream = np.random.SeedSequence([seed, zlib.crc32(file.encode())])
         random = np.random.RandomState(np.random.MT19937(stream))
         count = rows[split]

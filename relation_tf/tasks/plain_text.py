@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
 import numpy as np
 import tokenizers
@@ -21,7 +22,7 @@ from relation_tf.errors import DataError
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import decode_record, open_binary, readable
-from relation_tf.tasks.vocabulary import WORDPIECES, Chained, Vocabulary
+from relation_tf.tasks.vocabulary import WORDPIECES, Vocabulary
 
 HELD_OUT = 0.05
 """Default share of held-out blocks, if no held-out file is given."""
@@ -88,21 +89,18 @@ def read_plain_text(
     if not isinstance(held_out, str | Path) and not 0 < held_out < 1:
         raise DataError(f"held-out: must be a file, or a share above 0 and below 1. "
                         f"Received: {held_out:g}")  # fmt: skip
-    digests = []
+    digests: dict[str, Path] = {}
     for path in [*paths, *([] if apart is None else [apart])]:
         with readable(path):
-            digests.append(digest_of_file(path).hex())
-    if apart is not None:
-        if digests[-1] in digests[:-1]:
-            raise DataError(f"{apart}: must not be both a held-out file and a training file")
-    elif len({*digests}) < len(digests):
-        again = next(path for i, path in enumerate(paths) if digests[i] in digests[:i])
-        raise DataError(f"{again}: given twice; held-out blocks would be in the training text")
-    said = [_FORMAT, tokenizers.__version__, vocabulary_size, apart is None, *digests]
-    key = hashlib.sha256(repr(said).encode()).hexdigest()[:32]
+            digest = digest_of_file(path).hex()
+        if digest in digests:
+            raise DataError(f"{path}: has the same text as {digests[digest]}. Give each text once")
+        digests[digest] = path
+    settings = [_FORMAT, tokenizers.__version__, vocabulary_size, apart is None, *digests]
+    key = hashlib.sha256(repr(settings).encode()).hexdigest()[:32]
 
     def make(folder: Path) -> None:
-        lines = Chained(read_lines, paths)
+        lines = _Lines(paths)
         vocabulary = Vocabulary.train(lines, vocabulary_size, "wordpiece")
         (folder / "vocabulary.json").write_text(vocabulary.to_json(), encoding="utf-8")
         _write_ids(folder / "train.ids", vocabulary, lines)
@@ -116,11 +114,6 @@ def read_plain_text(
         other = None if apart is None else _blocks(folder / "held_out.ids", vocabulary, length)
     if other is None:
         count = max(1, round(cast(float, held_out) * len(train)))
-        if len(train) == count:
-            raise DataError(
-                f"{paths[0]}: the text only fills the {count} held-out blocks of {length} tokens; "
-                "use more text or a smaller held-out share"
-            )
         train, other = train[:-count], train[-count:]
     for name, blocks in ((str(paths[0]), train), (str(apart or paths[-1]), other)):
         if not len(blocks):
@@ -128,6 +121,16 @@ def read_plain_text(
                 f"{name}: expected text for at least one block of {length} tokens, found less"
             )
     return PlainText(vocabulary, train, other, key)
+
+
+@dataclass(frozen=True)
+class _Lines(Iterable[str]):
+    """Lines of all files, which can be iterated more than once."""
+
+    paths: Sequence[Path]
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(map(read_lines, self.paths))
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -139,25 +142,19 @@ def read_lines(path: Path) -> Iterator[str]:
         DataError: If the file cannot be read or is not UTF-8. The message has the file and the
             line.
     """
+    line, rest = 1, b""
     with readable(path), open_binary(path) as file:
-        yield from _decoded(path, file)
-
-
-def _decoded(path: Path, file: BinaryIO) -> Iterator[str]:
-    line, rest, start = 1, b"", BOM_UTF8
-    while piece := file.readline(_LONGEST):
-        record, rest = rest + piece.removeprefix(start), b""
-        start = b""
-        ended = record.endswith(b"\n")
-        if not ended and len(piece) == _LONGEST:
-            record, blank, rest = record.rpartition(b" ")
-            if not blank:
-                raise DataError(f"{path}:{line}: expected words shorter than {_LONGEST:,} bytes")
-        if text := decode_record(path, line, record).strip():
-            yield text
-        line += ended
-    if text := decode_record(path, line, rest).strip():
-        yield text
+        while (piece := file.readline(_LONGEST)) or rest:
+            record, rest = rest + piece.removeprefix(BOM_UTF8 if line == 1 else b""), b""
+            if len(piece) == _LONGEST and not piece.endswith(b"\n"):
+                record, blank, rest = record.rpartition(b" ")
+                if not blank:
+                    raise DataError(
+                        f"{path}:{line}: expected words shorter than {_LONGEST:,} bytes"
+                    )
+            if text := decode_record(path, line, record).strip():
+                yield text
+            line += piece.endswith(b"\n")
 
 
 def _dtype(vocabulary: Vocabulary) -> np.dtype[np.unsignedinteger]:

@@ -10,6 +10,9 @@ from typing import Self
 
 import numpy as np
 
+PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
+"""Special tokens of vocabularies; padding has the id 0."""
+
 
 @dataclass(frozen=True)
 class Ragged:
@@ -49,29 +52,6 @@ class Ragged:
     def lengths(self) -> np.ndarray:
         """Number of ids of each row."""
         return np.diff(self.offsets)
-
-    def take(self, rows: np.ndarray) -> Ragged:
-        """Return some rows in the given order.
-
-        Example:
-            >>> Ragged(np.array([5, 6, 7]), np.array([0, 1, 3])).take(np.array([1, 0, 0])).ids
-            array([6, 7, 5, 5])
-        """
-        return self._gather(self.offsets[rows], self.lengths[rows])
-
-    def first(self, count: int) -> Ragged:
-        """Return at most `count` ids of each row.
-
-        Example:
-            >>> Ragged(np.array([5, 6, 7]), np.array([0, 1, 3])).first(1).ids
-            array([5, 6])
-        """
-        return self._gather(self.offsets[:-1], np.minimum(self.lengths, count))
-
-    def _gather(self, starts: np.ndarray, lengths: np.ndarray) -> Ragged:
-        offsets = np.concatenate([[0], lengths.cumsum()])
-        places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        return Ragged(self.ids[places], offsets)
 
     def pad(self, rows: np.ndarray) -> np.ndarray:
         """Return some rows as one array, padded with 0.

@@ -1,4 +1,4 @@
-"""Sources of text: where the files of a task are, and their digests."""
+"""Sources of text: the files of a task, their digests, and what they lack of GLUE's."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import glue_submit
 from relation_tf.errors import DataError
 from relation_tf.files import refuse_device
+from relation_tf.registry import SOURCES
+from relation_tf.tasks.datasets import OFFICIAL_ROWS
 from relation_tf.tasks.tables import readable
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit, named_in_group
 
@@ -47,8 +50,8 @@ class TaskSource:
         if self.kind != "generated":
             return joined_digest(self.digests())
         digest = hashlib.sha256()
-        for name, made in self.read().splits.items():
-            rows = map("\t".join, zip(*made.texts, strict=True))
+        for name, split in self.read().splits.items():
+            rows = map("\t".join, zip(*split.texts, strict=True))
             digest.update("\n".join([name, *rows]).encode())
         return digest.hexdigest()
 
@@ -170,12 +173,11 @@ def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
 
     def read(task: Task, paths: Mapping[str, Path]) -> TaskText:
         texts = [source.read() for source in sources]
-        spaced = {text.spaced for text in texts}
         return TaskText(
             task,
             named_in_group((text.task, text.splits) for text in texts),
             tuple(f"{text.task.name}: {note}" for text in texts for note in text.notes),
-            spaced.pop() if len(spaced) == 1 else None,
+            all(text.spaced for text in texts),
         )
 
     layout = FileLayout(", ".join(dict.fromkeys(source.layout.name for source in sources)), read)
@@ -224,3 +226,87 @@ def digest_of_file(path: Path) -> bytes:
     refuse_device(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
+
+
+# What the files lack of the official ones of GLUE.
+
+
+def sample_note(source: TaskSource, rows: Mapping[str, int]) -> str | None:
+    """Return a note if a GLUE task has fewer labelled rows than the official files.
+
+    Args:
+        source: Source of the task.
+        rows: Number of rows of each split.
+
+    Returns:
+        None for complete data, for generated data and for other tasks.
+    """
+    if not _of_leaderboard(source):
+        return None
+    official = OFFICIAL_ROWS[source.task.name]
+    fewer = [
+        f"{rows[split]:,} of {count:,} {'training' if split == 'train' else split} rows"
+        for split, count in official.items()
+        if split in rows and rows[split] < count
+    ]
+    return f"a sample: {', '.join(fewer)}, not comparable with published results" if fewer else None
+
+
+def shortfalls(source: TaskSource) -> list[str]:
+    """Return a line for each missing or incomplete test file of a GLUE task or of a group's tasks.
+
+    Args:
+        source: Source of the task or group. Prepared TFDS datasets have the official rows.
+    """
+    lines = []
+    for member in source.members or (source,):
+        for name, split in member.task.answered.items() if _of_leaderboard(member) else ():
+            expected = glue_submit.TASKS[name].test_rows
+            if split not in member.files:
+                place = member.layout.files.get(split, f"split {split!r}")
+                lines.append(f"{name}: {place} is missing ({expected:,} rows)")
+            elif (rows := _count_rows(member, split, expected)) != expected:
+                file = member.files[split]
+                lines.append(f"{name}: {file} has {rows:,} rows, not {expected:,}")
+    return lines
+
+
+def unscored(source: TaskSource) -> list[str]:
+    """Return a note for each diagnostic set without labels of a task, or of a group's tasks."""
+    notes = []
+    for member in source.members or (source,):
+        for name, split in member.task.answered.items():
+            if split in member.files and not is_labelled(member, name):
+                labelled = member.layout.labelled.get(split)
+                why = (
+                    f"{labelled} is missing" if labelled else f"{member.layout.name} has no labels"
+                )
+                notes.append(f"{name} is predicted but not scored: {why}")
+    return notes
+
+
+def is_labelled(source: TaskSource, name: str) -> bool:
+    """Return False if the file of a diagnostic set has no labels."""
+    split = source.task.answered[name]
+    labelled = source.layout.labelled.get(split)
+    return name not in source.task.diagnostics or bool(
+        labelled and split in source.files and source.files[split].match(labelled)
+    )
+
+
+def _of_leaderboard(source: TaskSource) -> bool:
+    """Return True for real data of a GLUE task."""
+    kind = SOURCES.get(source.kind)
+    return source.task.name in OFFICIAL_ROWS and not (kind is not None and kind.artificial)
+
+
+def _count_rows(source: TaskSource, split: str, official: int) -> int:
+    """Return the number of rows of a test file."""
+    path = source.files[split]
+    if source.layout.by_rows:
+        return len(source.layout.read(source.task, {split: path}).splits[split])
+    with readable(path):
+        if not path.is_file():
+            return official
+        with path.open("rb") as file:
+            return sum(1 for line in file if line.strip()) - 1  # the header

@@ -15,10 +15,10 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, Self, cast
 
 from glue_submit.files import UNREADABLE
 from relation_tf.errors import (
@@ -34,9 +34,6 @@ from relation_tf.files import refuse_device
 TEXT_SUFFIXES = (".csv", ".tsv")
 """Suffixes of text files."""
 
-SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
-"""Suffixes of files; a folder of `save_to_disk` has none."""
-
 STATE = "state.json"
 """File in each folder of `Dataset.save_to_disk`."""
 
@@ -49,41 +46,34 @@ _HALF = re.compile("[\ud800-\udfff]")
 # every platform.
 _FIELD_LIMIT = 2**31 - 1
 
-Record = TypeVar("Record")
-
 
 @contextlib.contextmanager
-def readable(place: object) -> Iterator[None]:
-    """Raise `DataError` with the place if a file or archive cannot be read."""
-    try:
-        yield
-    except RelationError:
-        raise
-    except UNREADABLE as error:
-        raise DataError(f"{place}: cannot be read: {reason_of(error)}") from error
-
-
-def open_binary(path: Path) -> BinaryIO:
-    """Open a file; it is decompressed if its name ends in `.gz`, in any case."""
-    return cast(BinaryIO, (gzip.open if path.suffix.lower() == ".gz" else Path.open)(path, "rb"))
-
-
-@contextlib.contextmanager
-def as_data_error(failed: str) -> Iterator[None]:
-    """Raise `DataError` with one line for any error of another package.
+def readable(
+    place: object,
+    fault: str = "cannot be read",
+    errors: type[Exception] | tuple[type[Exception], ...] = UNREADABLE,
+) -> Iterator[None]:
+    """Raise `DataError` with the place, on one line, if a file or archive cannot be read.
 
     Args:
-        failed: What failed, such as `"a.parquet: cannot be read"`.
+        place: The file or folder.
+        fault: What failed.
+        errors: Errors to catch; `Exception` for other packages, which raise many kinds.
     """
     try:
         yield
     except RelationError:
         raise
-    except Exception as error:  # other packages raise many kinds
+    except errors as error:
         reason = reason_of(error).strip().partition("\n")[0] or type(error).__name__
         if isinstance(error, KeyError):
             reason = f"the key {error} is missing"
-        raise DataError(f"{failed}: {reason}") from error
+        raise DataError(f"{place}: {fault}: {reason}") from error
+
+
+def open_binary(path: Path) -> BinaryIO:
+    """Open a file; it is decompressed if its name ends in `.gz`, in any case."""
+    return cast(BinaryIO, (gzip.open if path.suffix.lower() == ".gz" else Path.open)(path, "rb"))
 
 
 def read_records(path: Path) -> list[bytes]:
@@ -180,6 +170,12 @@ class Table:
     lines: list[int]
     has_lines: bool = True
 
+    @classmethod
+    def without_lines(cls, path: Path, columns: dict[str, list[str]]) -> Self:
+        """Return the table of a file without lines."""
+        (rows,) = {*map(len, columns.values())}
+        return cls(path, columns, [*range(2, 2 + rows)], has_lines=False)
+
     def __len__(self) -> int:
         return len(self.lines)
 
@@ -194,28 +190,40 @@ class Table:
         line = self.lines[record]
         return f"{self.path}:{line}" if self.has_lines else f"{self.path}: row {line - 1}"
 
+    def column(self, name: str) -> list[str]:
+        """Return a column.
+
+        Raises:
+            DataError: If there is no column of this name.
+        """
+        check_columns(f"{self.path}:1", [name], self.columns)
+        return self.columns[name]
+
 
 def collect_table(
-    path: Path,
-    columns: Sequence[str],
-    records: Iterable[tuple[int, Record]],
-    fields: Callable[[int, Record], Sequence[str]],
-    *,
-    has_lines: bool = True,
+    path: Path, columns: Sequence[str] | None, rows: Iterable[tuple[int, Sequence[str]]]
 ) -> Table:
     """Collect the rows of a table.
 
     Args:
         path: The file.
-        columns: Column names.
-        records: Line and record of each row.
-        fields: Function from line and record to fields; raises `DataError`.
-        has_lines: As in `Table`.
+        columns: Column names, by default the first row.
+        rows: Line and fields of each row.
+
+    Raises:
+        DataError: If a column name occurs twice, or a row has another number of fields.
     """
+    rows = iter(rows)
+    if columns is None:
+        _, columns = next(rows, (1, None))
+        if columns is None:
+            raise DataError(f"{path}:1: expected column names, found none")
+        for name, times in Counter(columns).most_common(1):
+            if times > 1:
+                raise DataError(f"{path}:1: column names must be unique, found {quote(name)} twice")
     values: list[list[str]] = [[] for _ in columns]
     lines: list[int] = []
-    for line, record in records:
-        row = fields(line, record)
+    for line, row in rows:
         if len(row) != len(columns):
             expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
             found = len(row) if any(row) or len(row) > 1 else "a blank line"
@@ -224,7 +232,7 @@ def collect_table(
         for column, field in zip(values, row, strict=True):
             column.append(field)
         lines.append(line)
-    return Table(path, dict(zip(columns, values, strict=True)), lines, has_lines)
+    return Table(path, dict(zip(columns, values, strict=True)), lines)
 
 
 def read_table(path: Path, columns: Sequence[str], labels: Sequence[str] = ()) -> Table:
@@ -270,13 +278,8 @@ def read_tsv(path: Path, columns: Sequence[str] | None = None) -> Table:
     """
     # A line with only a tab has two empty fields.
     records = enumerate(_without_blank_end(read_records(path), b" \r"), 1)
-
-    def fields(line: int, record: bytes) -> list[str]:
-        return decode_record(path, line, record).split("\t")
-
-    first = None if columns else next(records, None)
-    columns = columns or _header(path, first and fields(*first))
-    return collect_table(path, columns, records, fields)
+    rows = ((line, decode_record(path, line, record).split("\t")) for line, record in records)
+    return collect_table(path, columns, rows)
 
 
 def read_csv(
@@ -323,42 +326,9 @@ def read_csv(
 
     limit = csv.field_size_limit(_FIELD_LIMIT)
     try:
-        records = rows()
-        first = None if columns else next(records, None)
-        columns = columns or _header(path, first and first[1])
-        return collect_table(path, columns, records, lambda _, row: row)
+        return collect_table(path, columns, rows())
     finally:
         csv.field_size_limit(limit)
-
-
-def text_of(place: str, name: str, value: object) -> str:
-    """Return a value of a column as text; numbers and booleans become their JSON text.
-
-    Raises:
-        DataError: If it is no string and no number, or is not text; the message starts with the
-            place.
-
-    Example:
-        >>> text_of("a.parquet: row 1", "label", 3)
-        '3'
-    """
-    finite = not isinstance(value, float) or math.isfinite(value)
-    if not isinstance(value, str | int | float) or not finite:
-        raise DataError(
-            f"{place}: expected {name!r} with a string or a number, found {value!r:.60}"
-        )
-    text = value if isinstance(value, str) else json.dumps(value)
-    check_spelled(place, text)
-    return text
-
-
-def _header(path: Path, columns: Sequence[str] | None) -> Sequence[str]:
-    if columns is None:
-        raise DataError(f"{path}:1: expected column names, found none")
-    for name, times in Counter(columns).most_common(1):
-        if times > 1:
-            raise DataError(f"{path}:1: column names must be unique, found {quote(name)} twice")
-    return columns
 
 
 def read_arrow(path: Path, columns: Sequence[str], labels: Sequence[str] = ()) -> Table:
@@ -386,24 +356,35 @@ def read_arrow(path: Path, columns: Sequence[str], labels: Sequence[str] = ()) -
         {'text': ['yes', 'no'], 'label': ['1', '0']}
     """
     require_package("a Parquet or Arrow file", "pyarrow", "datasets")
-    values: list[list[Any]] = [[] for _ in columns]
+    values: dict[str, list[Any]] = {name: [] for name in columns}
     for file in _files(path):
-        with as_data_error(f"{file}: cannot be read"):
+        with readable(file, errors=Exception):
             table = _table(file, columns)
-            for name, column in zip(columns, values, strict=True):
+            for name, column in values.items():
                 column += _values(table, name, labels)
-
-    def fields(line: int, row: Sequence[Any]) -> list[str]:
-        # Text without NUL needs no further check: Arrow's strings are UTF-8.
-        return [
+    texts = {
+        name: [
+            # Text without NUL needs no further check: Arrow's strings are UTF-8.
             value
             if type(value) is str and "\0" not in value
-            else text_of(f"{path}: row {line - 1}", name, value)
-            for name, value in zip(columns, row, strict=True)
+            else _text(f"{path}: row {row}", name, value)
+            for row, value in enumerate(column, 1)
         ]
+        for name, column in values.items()
+    }
+    return Table.without_lines(path, texts)
 
-    records = enumerate(zip(*values, strict=True), 2)
-    return collect_table(path, columns, records, fields, has_lines=False)
+
+def _text(place: str, name: str, value: object) -> str:
+    """Return a value of a column as text; numbers and booleans become their JSON text."""
+    finite = not isinstance(value, float) or math.isfinite(value)
+    if not isinstance(value, str | int | float) or not finite:
+        raise DataError(
+            f"{place}: expected {name!r} with a string or a number, found {value!r:.60}"
+        )
+    text = value if isinstance(value, str) else json.dumps(value)
+    check_spelled(place, text)
+    return text
 
 
 def _files(path: Path) -> list[Path]:
@@ -424,9 +405,9 @@ def _saved_files(folder: Path) -> list[Path]:
     path = folder / STATE
     if not path.is_file():
         raise DataError(f"{folder}: expected a split saved by save_to_disk, but {STATE} is missing")
-    with as_data_error(f"{path}: cannot be read"):
-        names = [each["filename"] for each in json.loads(path.read_bytes())["_data_files"]]
-        return [folder / name for name in names]
+    with readable(path, errors=Exception):
+        files = json.loads(path.read_bytes())["_data_files"]
+        return [folder / file["filename"] for file in files]
 
 
 def _table(file: Path, columns: Sequence[str]) -> Any:

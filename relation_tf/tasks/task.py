@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from relation_tf.errors import DataError
-from relation_tf.faults import Positive, Settings, Share
+from relation_tf.settings import Positive, Settings, Share
 from relation_tf.tasks.tables import readable
 
 Timed = Literal["", "decoding", "training"]
@@ -24,7 +24,7 @@ Value = TypeVar("Value")
 class Reading(Settings):
     """Settings of reading a task, the same in a suite and for `relation_tf.tasks.load_task`.
 
-    `relation_tf.config.training.TrainingSettings` describes them.
+    `relation_tf.config.run.TrainingSettings` describes them.
     """
 
     source: str = "auto"
@@ -200,27 +200,13 @@ class TaskText:
         notes: Reasons why results are not comparable with published results, such as a sample of
             the rows.
         spaced: If True, words are already divided by spaces, and punctuation within a word belongs
-            to it. None for a group of tasks that differ in it.
+            to it. False for a group if one of its tasks has other text.
     """
 
     task: Task
     splits: Mapping[str, TextSplit]
     notes: tuple[str, ...] = ()
-    spaced: bool | None = False
-
-    def is_spaced(self, tokens: str) -> bool:
-        """Return True if a vocabulary of these tokens gets words divided by spaces.
-
-        Raises:
-            DataError: If the tasks of a group differ in it, and the vocabulary is one of words.
-        """
-        if self.spaced is None and tokens == "word":
-            raise DataError(
-                f"group {self.task.name}: its tasks share a vocabulary of words, but only some are "
-                "already split into words. Group only tasks that are, or only tasks that are not, "
-                "or use other tokens"
-            )
-        return bool(self.spaced)
+    spaced: bool = False
 
 
 @dataclass(frozen=True)

@@ -19,18 +19,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from relation_tf.errors import DataError, require_package
-from relation_tf.files import environment_folder, expand_home
+from relation_tf.errors import DataError, join_names, require_package
 from relation_tf.tasks.datasets import TEXTS
-from relation_tf.tasks.hub import (
-    HUB,
-    columns_of,
-    find_splits,
-    stored_answered_rows,
-    stored_rows,
-)
+from relation_tf.tasks.hub import HUB, columns_of, stored_answered_rows, stored_rows
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
-from relation_tf.tasks.tables import Table, as_data_error, readable
+from relation_tf.tasks.tables import Table, readable
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText
 
 _ROWS_AT_ONCE = 4096
@@ -65,13 +58,6 @@ PREPARED: dict[str, Prepared] = {
 """Tasks that are available in TFDS."""
 
 
-def folder_of(folder: str | Path | None) -> Path:
-    """Return the TFDS folder: the given one, `TFDS_DATA_DIR`, or the default of TFDS."""
-    if folder:
-        return expand_home(folder)
-    return environment_folder("TFDS_DATA_DIR", "~/tensorflow_datasets")
-
-
 def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     """Find a prepared task, for `relation_tf.registry.SOURCES`."""
     task = dataset.task
@@ -84,31 +70,37 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
             sets = dict.fromkeys(map(prepared.set_of, ("train", *prepared.apart)))
             return Missing("", (str(folder),), f"run `tfds build {' '.join(sets)}`")
 
-        def splits_of(split: str) -> tuple[Path, Mapping[str, Path]]:
+        files = {}
+        for split in prepared.splits:
             path = folders.tfds / prepared.set_of(split) / prepared.version
-            if split in task.answered.values() and not path.parent.exists():
-                return path, {}
-            return path, dict.fromkeys(_splits_of(path), path)
+            if path.exists():
+                if _is_listed(path, prepared.splits[split], split in task.answered.values()):
+                    files[split] = path
+            elif path.parent.exists() or split not in task.answered.values():
+                versions = sorted(each.name for each in path.parent.iterdir() if each.is_dir())
+                found = ", ".join(versions) or "none"
+                raise DataError(f"{path.parent}: expected version {path.name}, found {found}")
+        return TaskSource(task, "tfds", LAYOUT, files)
 
-        return TaskSource(task, "tfds", LAYOUT, find_splits(prepared, task, splits_of))
 
+def _is_listed(folder: Path, name: str, optional: bool) -> bool:
+    """Return whether a prepared dataset has a split.
 
-def _splits_of(folder: Path) -> list[str]:
-    """Return the TFDS names of the splits of a prepared dataset."""
-    if not folder.exists():
-        found = sorted(path.name for path in folder.parent.iterdir() if path.is_dir())
-        raise DataError(
-            f"{folder.parent}: expected version {folder.name}, found {', '.join(found) or 'none'}"
-        )
+    Raises:
+        DataError: If a split that is not optional is missing, or the dataset is incomplete.
+    """
     path = folder / "dataset_info.json"
     if not path.exists():
         raise DataError(
             f"{folder}: expected a prepared dataset, but {path.name} is missing; delete the folder "
             "and run `tfds build` again"
         )
-    with as_data_error(f"{path}: expected a file written by TFDS"):
-        info = json.loads(path.read_text(encoding="utf-8"))
-        return [split["name"] for split in info["splits"]]
+    with readable(path, "expected a file written by TFDS", Exception):
+        names = [split["name"] for split in json.loads(path.read_text(encoding="utf-8"))["splits"]]
+    if name not in names and not optional:
+        found = join_names([*map(repr, names)])
+        raise DataError(f"{folder}: expected a split {name!r}, found {found}")
+    return name in names
 
 
 def _read(task: Task, files: Mapping[str, Path]) -> TaskText:
@@ -116,16 +108,16 @@ def _read(task: Task, files: Mapping[str, Path]) -> TaskText:
     require_package("TFDS", "tensorflow_datasets", "tensorflow")
     prepared, splits = PREPARED[task.name], {}
     for split, folder in files.items():
-        table = _table(prepared, split, folder)
-        if split in task.answered.values():
-            splits[split] = stored_answered_rows(prepared, table)
-        elif prepared.text:
+        table, named = _table(prepared, split, folder), prepared
+        if prepared.text:
             (name,) = task.inputs
-            texts = map(TEXTS[prepared.text], *(table.columns[each] for each in prepared.inputs))
-            table = replace(table, columns={**table.columns, name: [*texts]})
-            splits[split] = stored_rows(replace(prepared, inputs=[name]), task, table, first=0)
+            texts = [*map(TEXTS[prepared.text], *map(table.column, prepared.inputs))]
+            table = replace(table, columns={**table.columns, name: texts})
+            named = replace(prepared, inputs=[name])
+        if split in task.answered.values():
+            splits[split] = stored_answered_rows(named, table)
         else:
-            splits[split] = stored_rows(prepared, task, table, first=0)
+            splits[split] = stored_rows(named, task, table, first=0)
     return TaskText(task, splits)
 
 
@@ -137,13 +129,8 @@ def _table(prepared: Prepared, split: str, folder: Path) -> Table:
     import tensorflow_datasets as tfds
 
     name = prepared.splits[split]
-    with as_data_error(f"{folder}: TFDS cannot read split {name} of {prepared.set_of(split)}"):
+    with readable(folder, f"TFDS cannot read split {name} of {prepared.set_of(split)}", Exception):
         builder = tfds.builder_from_directory(folder)
-        features = builder.info.features
-        for column in columns_of(prepared):
-            if column not in features:
-                found = ", ".join(map(repr, sorted(features)))
-                raise DataError(f"{folder}: expected a feature {column!r}, found {found}")
         reading = tfds.ReadConfig(
             interleave_cycle_length=1,  # read the files in order
             try_autocache=False,  # rows are read once
@@ -151,9 +138,6 @@ def _table(prepared: Prepared, split: str, folder: Path) -> Table:
         )
         rows = builder.as_dataset(split=name, batch_size=_ROWS_AT_ONCE, read_config=reading)
         batches: list[dict[str, Any]] = list(tfds.as_numpy(rows))
-        if not batches:
-            raise DataError(f"{folder}: expected rows of split {name}, found none")
-        classes = features[prepared.label].names if prepared.labels else ()
         columns = {
             column: [
                 value.decode() if isinstance(value, bytes) else str(value)
@@ -162,7 +146,4 @@ def _table(prepared: Prepared, split: str, folder: Path) -> Table:
             ]
             for column in columns_of(prepared)
         }
-    names = {str(number): word for number, word in enumerate(classes)}
-    columns[prepared.label] = [names.get(word, word) for word in columns[prepared.label]]
-    lines = [*range(2, 2 + len(columns[prepared.label]))]
-    return Table(folder / name, columns, lines, has_lines=False)
+    return Table.without_lines(folder / name, columns)

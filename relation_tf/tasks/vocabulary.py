@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,9 +13,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from relation_tf.errors import DataError, reason_of
 from relation_tf.files import read_bytes
-from relation_tf.tasks.rows import Ragged
-
-PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
+from relation_tf.tasks.rows import PADDING, START, UNKNOWN, Ragged
 
 WORDPIECES = 8000
 """Default size of a WordPiece vocabulary."""
@@ -27,22 +24,6 @@ _KINDS: Mapping[type, Literal["word", "wordpiece", "byte"]] = {
 _CHARACTERS = 1000  # largest number of characters in a WordPiece vocabulary, as in BERT
 _PART = 2**20  # characters encoded at once
 _WORDS = 500_000  # words whose ids are kept, about 100 MB
-
-
-@dataclass(frozen=True)
-class Chained(Iterable[str]):
-    """Concatenated texts of several parts, which can be iterated more than once.
-
-    Attributes:
-        read: Function that returns the texts of a part.
-        parts: Parts, such as files.
-    """
-
-    read: Callable[[Any], Iterable[str]]
-    parts: Sequence[Any]
-
-    def __iter__(self) -> Iterator[str]:
-        return itertools.chain.from_iterable(map(self.read, self.parts))
 
 
 class Vocabulary:
@@ -130,22 +111,20 @@ class Vocabulary:
         tokenizer = Tokenizer.from_str(text)
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        ids = tokenizer.get_vocab()
-        if type(tokenizer.model) not in _KINDS:
+        ids, model = tokenizer.get_vocab(), tokenizer.model
+        if type(model) not in _KINDS:
             raise ValueError(
-                "its model must be WordLevel, WordPiece or BPE. "
-                f"Received: {type(tokenizer.model).__name__}"
+                f"its model must be WordLevel, WordPiece or BPE. Received: {type(model).__name__}"
             )
-        unknown = getattr(tokenizer.model, "unk_token", None)
+        unknown = getattr(model, "unk_token", None)
         if unknown is not None and unknown not in ids:
             raise ValueError(f"its unknown word {unknown!r} is missing")
         if ids.get(PADDING) != 0:
             raise ValueError(f"{PADDING} must have id 0. Received: {ids.get(PADDING)}")
         if (largest := max(ids.values())) >= len(ids):
             raise ValueError(f"ids must be 0 to {len(ids) - 1:,}. Received: {largest:,}")
-        if isinstance(tokenizer.model, models.BPE) and (
-            tokenizer.to_str() != _bytes(start_token=START in ids).to_str()
-        ):
+        known = _bytes(start_token=START in ids)
+        if isinstance(model, models.BPE) and tokenizer.to_str() != known.to_str():
             raise ValueError("a BPE vocabulary must be the 256 bytes that tokens='byte' writes")
         return cls(tokenizer)
 
@@ -202,31 +181,29 @@ class Vocabulary:
         start = self._tokenizer.token_to_id(START)
         first = [] if start is None else [start]
         encode = functools.lru_cache(_WORDS)(self._encode_word)
-        for part in parts_of(texts):
-            if self.kind == "byte":
-                rows = Ragged.of([[*first, *(byte + 1 for byte in text.encode())] for text in part])
-            else:  # words between spaces do not depend on each other
-                words = (map(encode, text.split(" ")) for text in part)
-                rows = Ragged.of([[*first, *itertools.chain.from_iterable(each)] for each in words])
-            yield rows if max_length is None else rows.first(max_length)
+
+        of_bytes = self.kind == "byte"
+
+        def row(text: str) -> list[int]:
+            if of_bytes:
+                return [*first, *(byte + 1 for byte in text.encode())][:max_length]
+            # Words between spaces do not depend on each other.
+            words = map(encode, text.split(" "))
+            return [*first, *itertools.chain.from_iterable(words)][:max_length]
+
+        part: list[list[int]] = []
+        characters = 0
+        for text in texts:
+            part.append(row(text))
+            characters += len(text) + 1
+            if characters >= _PART:
+                yield Ragged.of(part)
+                part, characters = [], 0
+        if part:
+            yield Ragged.of(part)
 
     def _encode_word(self, word: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(word, add_special_tokens=False).ids
-        return ids
-
-
-def parts_of(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Group texts into lists of about a million characters."""
-    part: list[str] = []
-    characters = 0
-    for text in texts:
-        part.append(text)
-        characters += len(text) + 1
-        if characters >= _PART:
-            yield part
-            part, characters = [], 0
-    if part:
-        yield part
+        return list(self._tokenizer.encode(word, add_special_tokens=False).ids)
 
 
 def _bytes(start_token: bool) -> Tokenizer:
@@ -234,12 +211,12 @@ def _bytes(start_token: bool) -> Tokenizer:
     split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     # Printable bytes are their own characters; the others have those after 255, in order.
     known, others = {*split.alphabet()}, map(chr, itertools.count(256))
-    characters = [own if (own := chr(byte)) in known else next(others) for byte in range(256)]
+    characters = [c if c in known else next(others) for c in map(chr, range(256))]
     special = [START] if start_token else []
     ids = {token: i for i, token in enumerate([PADDING, *characters, *special])}
-    made = Tokenizer(models.BPE(ids, []))
-    made.pre_tokenizer = split
-    return made
+    tokenizer = Tokenizer(models.BPE(ids, []))
+    tokenizer.pre_tokenizer = split
+    return tokenizer
 
 
 def _train_words(
@@ -299,6 +276,6 @@ def _train_pieces(texts: Iterable[str], max_size: int | None, special: list[str]
 
 
 def _tokenizer(model: Any, normalizer: Any, split: Any, *ids: dict[str, int]) -> Tokenizer:
-    made = Tokenizer(model(*ids, unk_token=UNKNOWN))
-    made.normalizer, made.pre_tokenizer = normalizer, split
-    return made
+    tokenizer = Tokenizer(model(*ids, unk_token=UNKNOWN))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, split
+    return tokenizer

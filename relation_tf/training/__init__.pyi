@@ -1,4 +1,4 @@
-from .generation import generate, make_language_model
+from .language_model import generate, make_language_model
 from .pretrained import PretrainedEncoder, fill, load_pretrained
 from .pretraining_settings import PretrainingSettings
 from .stopping import AccuracyReached, EarlyStopping, SmoothedEarlyStopping, Stop, StoppingRule

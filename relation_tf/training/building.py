@@ -81,10 +81,12 @@ def find_match(config: RunConfig, task: EncodedTask) -> networks.Match | None:
     )
 
 
-def layer_faults(config: RunConfig) -> list[Fault]:
+def layer_faults(config: RunConfig, *, all_read: bool) -> list[Fault]:
     """Return the failed checks of a run's custom layers; those in encoder-decoders are not checked.
 
-    The check of the token that networks read is included for any task.
+    Args:
+        config: The run.
+        all_read: See `faults_of`.
 
     Raises:
         SuiteError: If an option of a layer is unknown.
@@ -93,8 +95,8 @@ def layer_faults(config: RunConfig) -> list[Fault]:
     if networks.find_mechanism(mechanism).output_type == "sequence":
         return []
     small, where = _small_settings(config), f"method {config.method}"
-    units, options = small["units"], small["options"]
-    faults = faults_of(mechanism, units, config.embedding_dim, options, config.precision, where)
+    layer = mechanism, small["units"], config.embedding_dim, small["options"]
+    faults = faults_of(*layer, config.precision, where, all_read=all_read)
     return [fault._replace(layer=config.mixer) for fault in faults]
 
 
@@ -106,7 +108,7 @@ def faults_of(
     precision: str,
     where: str,
     *,
-    all_read: bool = False,
+    all_read: bool,
 ) -> list[Fault]:
     """Return the failed checks of a layer.
 

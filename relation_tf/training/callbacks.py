@@ -13,26 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from relation_tf.config.run import RunConfig
-from relation_tf.config.training import CallbackEntry
+from relation_tf.config.run import CallbackEntry
 from relation_tf.errors import SuiteError, without_breaks
 from relation_tf.networks.mechanisms import load
-from relation_tf.training.parts import make_part
+from relation_tf.registry import make_part
 
 if TYPE_CHECKING:
     from relation_tf.training.trainer import Clock, SuiteTrainer
 
 
-def make_callbacks(config: RunConfig) -> list[keras.callbacks.Callback]:
-    """Create the callbacks of a run.
+def make_callback(entry: CallbackEntry) -> keras.callbacks.Callback:
+    """Create a callback of a run.
 
     Raises:
-        SuiteError: If one is no Keras callback, or its constructor refuses the options.
+        SuiteError: If it is no Keras callback, or its constructor refuses the options.
     """
-    return [_make(entry) for entry in config.callbacks]
-
-
-def _make(entry: CallbackEntry) -> keras.callbacks.Callback:
     try:
         factory = load(entry.callback, "callback")
     except ValueError as error:
@@ -66,7 +61,7 @@ class Callbacks:
         config = trainer.config
         for entry in config.callbacks:
             with self._guarded(entry.callback, "its constructor"):
-                self._callbacks.append((entry.callback, _make(entry)))
+                self._callbacks.append((entry.callback, make_callback(entry)))
         if not self._callbacks:
             return
         # Of the attributes that `fit` sets, callbacks of Keras use these two.

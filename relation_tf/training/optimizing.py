@@ -16,13 +16,14 @@ from relation_tf.registry import (
     OPTIMIZERS,
     SCHEDULES,
     Registry,
+    make_part,
     register_optimizer,
     register_schedule,
 )
-from relation_tf.training.parts import make_part
 
 _NOTHING: Mapping[str, Any] = {}
-_WRAPPERS = {"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "LearningRateSchedule"}
+_UNSUPPORTED = {"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "LearningRateSchedule"}
+_UNSUPPORTED |= {"ScheduleFreeAdamW"}  # its state starts at the weights, which differ by seed
 
 register_optimizer("adam")(Adam)
 
@@ -98,9 +99,9 @@ def make_schedule(
     classes = _classes(keras.optimizers.schedules, keras.optimizers.schedules.LearningRateSchedule)
     factory = _find(SCHEDULES, classes, name)
     if name not in SCHEDULES:
-        given = {"initial_learning_rate": learning_rate, "decay_steps": epochs * steps_per_epoch}
+        defaults = {"initial_learning_rate": learning_rate, "decay_steps": epochs * steps_per_epoch}
         accepted = inspect.signature(factory).parameters
-        arguments = {key: value for key, value in given.items() if key in accepted}
+        arguments = {key: value for key, value in defaults.items() if key in accepted}
     return make_part(SCHEDULES.kind, name, factory, arguments, options)
 
 
@@ -166,7 +167,7 @@ def _classes(module: Any, base: type) -> dict[str, type]:
     return {
         name: value
         for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, base) and name not in _WRAPPERS
+        if isinstance(value, type) and issubclass(value, base) and name not in _UNSUPPORTED
     }
 
 

@@ -22,14 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.config.run import vocabulary_of
+from relation_tf.config.run import RunConfig, vocabulary_of
 from relation_tf.errors import SuiteError, join_names, reason_of
 from relation_tf.files import expand_home, read_json
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.vocabulary import Vocabulary
-from relation_tf.training.pretraining_settings import SETTINGS
-
-WEIGHTS = "weights.npz"
+from relation_tf.training.pretraining_settings import SETTINGS, WEIGHTS
 
 _EMBEDDING, _BIAS, _PROJECTION = "embedding", "bias", "projection"
 _OF_A_RUN = {"method", "mechanism", "seed", "perplexity", "tokens_per_second"}
@@ -151,6 +149,28 @@ def pretrained_digest(
         except OSError as error:
             raise SuiteError(f"{path}: cannot be read: {error.strerror}") from error
     return digest.hexdigest()
+
+
+def encoder_digest(config: RunConfig) -> str | None:
+    """Return the digest of a run's pre-trained encoder, or only of its vocabulary.
+
+    Returns:
+        None for a run without one.
+
+    Raises:
+        SuiteError: If there is no such encoder.
+    """
+    if config.pretrained is None:
+        return None
+    vocabulary = pretrained_digest(config.pretrained)
+    if config.encoder_weights == "random":
+        return vocabulary
+    try:
+        return pretrained_digest(config.pretrained, config.block_mechanism, config.seed_of("init"))
+    except SuiteError as error:
+        raise SuiteError(
+            f"{error}; {config.method} needs it unless encoder_weights = 'random'"
+        ) from error
 
 
 def _folder(path: str | Path) -> Path:

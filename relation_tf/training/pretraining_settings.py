@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relation_tf.option_fields import check_fields, option
+from relation_tf.settings import check_fields, option
 
-SETTINGS, SPEEDS = "pretraining.json", "speeds.csv"
-"""Files of a folder of pre-training: its settings, and its speeds as a table of scores."""
+SETTINGS, SPEEDS, WEIGHTS = "pretraining.json", "speeds.csv", "weights.npz"
+"""Files of pre-training: settings, speeds as a table of scores, the weights of a run."""
 
 
 @dataclass(frozen=True)

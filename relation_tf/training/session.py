@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from relation_tf.errors import SuiteError, require_package
-from relation_tf.quiet import check_backend_name, stderr_to
 from relation_tf.system import peak_memory
+from relation_tf.terminal import check_backend_name, stderr_to
 
 if TYPE_CHECKING:
     from relation_tf.training.replicas import Replicas

@@ -13,7 +13,7 @@ import tensorflow as tf
 from relation_tf import networks
 from relation_tf.registry import METRICS
 from relation_tf.tasks.batches import evaluation_batches
-from relation_tf.tasks.diagnostics.rows import Symbols
+from relation_tf.tasks.diagnostics import Symbols
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.metrics import score

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relation_tf.errors import DivergedError
-from relation_tf.registry import METRICS, STOPPING_RULES, register_stopping_rule
-from relation_tf.training.parts import make_part
+from relation_tf.registry import METRICS, STOPPING_RULES, make_part, register_stopping_rule
 
 Weights = Any
 

@@ -20,10 +20,10 @@ from relation_tf.networks.next_token import NextTokenNetwork, bytes_of, state_by
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.generated import length_of, one_text
-from relation_tf.training.checkpoint import Checkpoint
 from relation_tf.training.session import check_backend, memory_of
 from relation_tf.training.stopping import Stop
 from relation_tf.training.trainer import (
+    Checkpoint,
     Estimate,
     ProgressCallback,
     SuiteTrainer,

@@ -9,16 +9,17 @@ from dataclasses import replace
 import pytest
 
 from relation_tf.bench import runner
-from relation_tf.tasks import dates, reversal
-from relation_tf.tasks.diagnostics import presets
+from relation_tf.tasks import dates, diagnostics, reversal
 from relation_tf.tasks.generated import GENERATED
 
 
 @pytest.fixture
 def few_rows(monkeypatch):
     """Give generated tasks few rows."""
-    few = {name: replace(each, train=64, held_out=20) for name, each in presets.DIAGNOSTICS.items()}
-    monkeypatch.setattr(presets, "DIAGNOSTICS", few)
+    few = {
+        name: replace(each, train=64, held_out=20) for name, each in diagnostics.DIAGNOSTICS.items()
+    }
+    monkeypatch.setattr(diagnostics, "DIAGNOSTICS", few)
     rows = {"train": 40, "dev": 8, "test": 6}
     short = functools.partial(reversal, **rows, lengths=(2, 4), long=(5, 6))
     monkeypatch.setitem(GENERATED, "reversal", short)

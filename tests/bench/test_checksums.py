@@ -11,11 +11,10 @@ import pytest
 
 import relation_tf
 from relation_tf.bench import RunFolder, read_results
-from relation_tf.bench.run_folder import RESULT, damage, damage_of_model, write_result
+from relation_tf.bench.run_folder import RESULT, damage, write_result
 from relation_tf.config import Suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
-from relation_tf.tasks import GLUE
 from tests.bench.finished_runs import finish_suite
 
 Finished: TypeAlias = Callable[..., RunFolder]
@@ -106,10 +105,10 @@ def test_reports_check_sizes_of_models_and_other_uses_their_content(
     run = folder.run(folder.suite().runs()[0])
     (run / name).write_bytes(b"model")
     write_result(run, read_json(run / RESULT))
-    assert damage_of_model(run) is None
+    assert damage(run, others=False) is None
     flip(run / name)
     said = f"{run / name}: damaged: its content has changed since the run"
-    assert damage_of_model(run) == damage(run) == said
+    assert damage(run, others=False) == damage(run) == said
     assert not folder.is_done(folder.suite().runs()[0])
     assert read_results(folder.path).failures == []
     (run / name).write_bytes(b"models")
@@ -146,7 +145,7 @@ def test_a_killed_prediction_is_not_damage(finished: Finished) -> None:
     assert not folder.is_done(config)
 
 
-@pytest.mark.parametrize("name", [*NAMES, RESULT, "predictions/RTE.test.tsv"])
+@pytest.mark.parametrize("name", [RESULT, "predictions/RTE.test.tsv"])
 def test_commands_name_the_damaged_file(
     finished: Finished, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -161,7 +160,7 @@ def test_commands_name_the_damaged_file(
 
 
 def test_a_submission_without_a_damaged_run(finished: Finished, call: Call) -> None:
-    folder = finished(*GLUE, predictions=True)
+    folder = finished("RTE", predictions=True)
     run = folder.path / "runs/RTE/relation-8/seed-1"
     flip(run / "predictions/RTE.test.tsv")
     arguments = ["submit", folder.path, "--fill-missing"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import shlex
 import sys
 
 import pytest
 
-from relation_tf.bench import provenance, run_suite
+from relation_tf.bench import run_suite, train
+from relation_tf.bench.train import conditions_of
+from relation_tf.config import load_suite
 
 
 def made(folder):
@@ -24,7 +28,7 @@ def test_the_recorded_command_has_no_folders_of_this_machine(monkeypatch, tmp_pa
         "--glove", "vectors/a.txt",
     ]  # fmt: skip
     monkeypatch.setattr(sys, "argv", typed)
-    assert shlex.split(provenance.command()) == [
+    assert shlex.split(train.command()) == [
         "relation-tf", "run", "demo", "--data", "my data", "--out=out",
         "--set", "pretrained=encoders", "--glove", "vectors/a.txt",
     ]  # fmt: skip
@@ -61,6 +65,20 @@ def test_op_determinism_that_others_turned_on_is_recorded(network, monkeypatch):
 
     monkeypatch.setattr(session, "op_determinism", lambda: True)
     monkeypatch.setattr(task_trainer, "op_determinism", lambda: True)
-    assert provenance.machine(None)["op_determinism"]
+    assert train.machine(None)["op_determinism"]
     made, _ = network(xla=True)
     assert not made.xla
+
+
+@pytest.mark.tensorflow
+def test_a_run_resumes_with_another_kernel_or_number_of_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second, *_ = load_suite("demo").runs()
+    before = conditions_of(first, None)
+    monkeypatch.setattr(platform, "platform", lambda: "Linux-99")
+    monkeypatch.setattr(os, "cpu_count", lambda: 99)
+    assert conditions_of(first, None) == before
+    assert conditions_of(second, None) != before
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "99"))
+    assert conditions_of(first, None) != before

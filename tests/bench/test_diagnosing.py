@@ -19,7 +19,7 @@ from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
 from relation_tf.report.sections.capabilities import describe
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+from relation_tf.tasks.diagnostics import DIAGNOSTICS
 
 
 class Identity(keras.layers.Dense):
@@ -61,6 +61,7 @@ def test_mechanisms_with_variants_use_the_equations_as_in_the_suites(name):
 
 def test_a_layer_with_the_name_of_a_method_is_another_one(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "attention", Identity, raising=False)
+    assert diagnosis("my_layer:_Größe", {}).methods()[0].name == "Gre"
     suite = diagnosis(f"{__name__}:attention", {})
     assert [method.name for method in suite.methods()] == ["own-attention", *COMPARATORS]
     assert suite.reference == "attention"
@@ -100,6 +101,7 @@ def test_runs_of_the_quick_form(monkeypatch, tmp_path, layer, given, methods, ta
 
 
 @pytest.mark.tensorflow
+@pytest.mark.usefixtures("few_rows")
 def test_a_diagnosis_describes_the_layer(tmp_path):
     small = {"tasks": ["memorize-small"], "seeds": [1], "settings": {"epochs": 1}}
     small |= {"methods": ["relation", "attention"]}

@@ -16,7 +16,6 @@ from relation_tf.errors import SuiteError
 from relation_tf.training.pretraining_settings import PretrainingSettings
 
 BASELINE = {"mechanism": "baseline", "units": 8}
-RELATION = {"mechanism": "relation", "units": 8}
 HUGE = 1e30
 ENDED: list[str] = []
 
@@ -50,12 +49,12 @@ def test_a_run_ends_at_the_epoch_in_which_it_diverges(tmp_path, small_glue, suit
     """Also if earlier epochs were fine, whose weights early stopping would restore."""
     ENDED.clear()
     asked = suite(
-        tasks=["CoLA"], method=[RELATION, BASELINE], epochs=5, stopping="early_stopping",
+        tasks=["CoLA"], method=[BASELINE], epochs=5, stopping="early_stopping",
         callbacks=poison(after=2),
     )  # fmt: skip
     results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
-    lost = {"CoLA/baseline-8/seed-1", "CoLA/relation-8/seed-1"}
-    assert {*results.diverged} == lost == {name for name, _ in results.failures}
+    lost = ["CoLA/baseline-8/seed-1"]
+    assert [*results.diverged] == lost == [name for name, _ in results.failures]
     assert {run["seed"] for run in results.runs} == {2}
     for error in errors(tmp_path).values():
         assert error["error"] == "diverged in epoch 3: loss is nan and val_loss is nan"
@@ -63,8 +62,8 @@ def test_a_run_ends_at_the_epoch_in_which_it_diverges(tmp_path, small_glue, suit
     assert not [*tmp_path.glob("runs/*/*/seed-1/predictions")]
     assert {*ENDED} == {*map(str, asked.runs())}  # also callbacks of diverged runs end
     status = SuiteStatus.of(results)
-    assert [(each.done, each.failed, each.diverged) for each in status.groups] == [(1, 1, 1)] * 2
-    assert status.to_dict()["diverged"] == 2
+    assert [(each.done, each.failed, each.diverged) for each in status.groups] == [(1, 1, 1)]
+    assert status.to_dict()["diverged"] == 1
 
 
 @pytest.mark.tensorflow
@@ -90,27 +89,25 @@ def test_a_diverged_run_is_trained_again_only_with_other_settings(tmp_path, smal
     assert errors(tmp_path) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize(
     ("task", "changes"),
     [
-        ("three", {"method": [RELATION]}),
-        ("parity", {"method": [RELATION], "embedding_dim": 8}),
+        ("three", {"method": [BASELINE]}),
         ("reversal", {"method": [{"mechanism": "gru-encoder-decoder", "units": 8}],
                       "embedding_dim": 100}),
     ],
-    ids=["group", "tokens", "sequence"],
+    ids=["group", "sequence"],
 )  # fmt: skip
 def test_every_trainer(tmp_path, small_glue, suite, task, changes):
-    groups = [
-        {"name": "three", "tasks": ["CoLA", "RTE", "STS-B"]},
-    ]
+    groups = [{"name": "three", "tasks": ["CoLA", "RTE", "STS-B"]}]
     asked = suite(
-        tasks=[task], group=[each for each in groups if each["name"] == task],
+        tasks=[task], group=groups if task == "three" else [],
         callbacks=poison(after=1), epochs=3, seeds=[1], **changes,
     )  # fmt: skip
-    data = {} if task in ("parity", "reversal") else {"data": small_glue}
+    data = {"data": small_glue} if task == "three" else {}
     results = run_suite(asked, tmp_path, quiet=True, **data)
     assert results.runs == []
     (error,) = errors(tmp_path).values()

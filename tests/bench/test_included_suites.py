@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.bench.train import build_methods
+from relation_tf.bench.runner import build_methods
 from relation_tf.config import list_suites, load_suite
 
 

@@ -17,7 +17,7 @@ from relation_tf.bench import predict_missing, run_suite
 from relation_tf.bench import train as training
 from relation_tf.bench.run_folder import write_result
 from relation_tf.config import Method
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.files import read_json
 from relation_tf.registry import MECHANISMS, STOPPING_RULES

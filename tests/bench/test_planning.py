@@ -1,23 +1,20 @@
-"""Plans of suites, from timed steps and finished runs."""
+"""Plans of suites, from timed steps and finished runs; what suites can show with their seeds."""
 
 from __future__ import annotations
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
 
 from relation_tf.bench import plan_suite, planning
-from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
 from relation_tf.bench.planning import (
     Cost,
     SuitePlan,
-    _to_time,
-    by_proportion,
     make_plan,
+    nothing_can_be_shown,
+    shown_by_design,
 )
 from relation_tf.bench.run_folder import RunFolder, write_result
-from relation_tf.bench.train import RunGroup
-from relation_tf.config import load_suite
+from relation_tf.bench.workers import RunGroup
+from relation_tf.config import list_suites, load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
 from relation_tf.networks.check.report import Fault
@@ -40,22 +37,6 @@ def demo():
     """Return a suite, and the runs of one task and method."""
     suite = load_suite("demo")
     return suite, [run for run in suite.runs() if run.key[:2] == ("RTE", "relation-64")]
-
-
-@settings(deadline=None)
-@given(
-    st.lists(st.floats(0.1, 10), min_size=1, max_size=5),
-    st.lists(st.floats(0.1, 10), min_size=1, max_size=5),
-)
-def test_proportions_are_found_from_a_cell_of_each(tasks, methods):
-    cells = [(f"t{i}", f"m{j}") for i in range(len(tasks)) for j in range(len(methods))]
-    seconds = {
-        (f"t{i}", f"m{j}"): a * b for i, a in enumerate(tasks) for j, b in enumerate(methods)
-    }
-    chosen = _to_time(cells)
-    assert len(chosen) == len(tasks) + len(methods) - 1
-    found = by_proportion({cell: seconds[cell] for cell in chosen}, cells)
-    assert found == pytest.approx(seconds)
 
 
 def test_estimated_hours_are_of_pending_runs(demo):
@@ -172,3 +153,45 @@ def test_plan_of_families():
     assert [*shown_by_design(suite, chosen, 3)] == [
         f"In each family: {what_can_be_shown(size, 3)}" for size in (2, 3)
     ]
+
+
+@pytest.mark.parametrize("name", list_suites())
+def test_every_suite_of_the_package_can_show_a_difference(name):
+    assert nothing_can_be_shown(load_suite(name)) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "smallest"),
+    [
+        ({"tasks": ["CoLA"], "seeds": 1}, "1.000"),
+        ({"seeds": 1}, None),  # over eight tasks
+        ({"tasks": ["CoLA"], "seeds": 2}, ".771"),
+        ({"tasks": ["CoLA"], "alpha": 0.01}, ".040"),
+        # Verdicts against the control are possible.
+        ({"tasks": ["CoLA"], "alpha": 0.01, "control": "attention-64"}, None),
+        ({"tasks": ["CoLA"], "seeds": 1, "control": "attention-64"}, "1.000"),
+        ({"reference": "attention-64", "seeds": 2}, None),
+        ({"test": "welch", "tasks": ["CoLA"], "seeds": 2}, None),
+        ({}, None),
+    ],
+)
+def test_the_smallest_possible_p_decides(changes, smallest):
+    suite = load_suite("glue-small", {"reference": None, "margin": None, **changes})
+    said = nothing_can_be_shown(suite)
+    if smallest is None:
+        assert said is None
+    else:
+        assert said.endswith(f" p is {smallest}.")
+
+
+def test_families_are_compared_separately():
+    changes = {"tasks": ["CoLA"], "reference": None, "margin": None}
+    assert nothing_can_be_shown(load_suite("glue", changes)) is None
+    assert nothing_can_be_shown(load_suite("glue", {**changes, "families": None})) is not None
+
+
+def test_requested_methods_and_seeds_count():
+    suite = load_suite("glue-small", {"reference": None, "margin": None})
+    pair = ["relation-64", "attention-64"]
+    assert nothing_can_be_shown(suite, pair, num_seeds=4, num_tasks=1) is None
+    assert nothing_can_be_shown(suite, num_seeds=4, num_tasks=1) is not None

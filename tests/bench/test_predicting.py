@@ -1,19 +1,24 @@
-"""Test predictions that are added after training."""
+"""Test predictions that are added after training, and scores on test sets with public labels."""
 
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import matthews_corrcoef
 
-from relation_tf.bench import RunFolder, predict_missing, predicting, read_results, run_suite
+from glue_submit import evaluate
+from relation_tf.bench import RunFolder, predict_missing, read_results, run_suite, submissions
 from relation_tf.bench.run_folder import write_result
+from relation_tf.bench.train import score_tests
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
+from relation_tf.tasks import find_source
 
 pytestmark = pytest.mark.tensorflow
 
@@ -72,19 +77,19 @@ def test_test_files_of_a_vocabulary_of_all_splits_must_be_those_of_the_training(
 
 def test_an_added_test_file_is_predicted(folder, small_glue, monkeypatch):
     steps = []
-    monkeypatch.setattr(predicting, "advance", lambda *step: steps.append(step))
+    monkeypatch.setattr(submissions, "advance", lambda *step: steps.append(step))
     add_test_file(folder, small_glue)
     before = [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)]
     run_suite(SUITE, folder / "runs", data=folder / "data", quiet=True)  # nothing to train
     assert [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)] == before
-    locked, results_of = [], predicting.write_result
+    locked, results_of = [], submissions.write_result
 
     def write_result(run, *arguments, **options):
         configs = RunFolder(folder / "runs").suite().runs()
         locked.append(all(RunFolder(folder / "runs").is_locked(config) for config in configs))
         results_of(run, *arguments, **options)
 
-    monkeypatch.setattr(predicting, "write_result", write_result)
+    monkeypatch.setattr(submissions, "write_result", write_result)
     made = predict_missing(folder / "runs", folder / "data")
     assert locked
     assert all(locked)  # until all runs of the task and method are written
@@ -121,15 +126,7 @@ def test_labels_of_a_diagnostic_set_are_used(diagnosed):
     assert chosen.tolist() == table["prediction"].tolist()
 
 
-def test_a_changed_test_file_is_predicted_again(folder, small_glue):
-    add_test_file(folder, small_glue)
-    predict_missing(folder / "runs", folder / "data")
-    test = folder / "data" / "RTE" / "test.tsv"
-    test.write_text("".join(test.read_text("utf-8").splitlines(keepends=True)[:4]), "utf-8")
-    assert predict_missing(folder / "runs", folder / "data").added
-    assert len(predictions(runs_of(folder)[0]).read_text().splitlines()) == 4
-
-
+@pytest.mark.slow
 def test_scores_of_replaced_files_without_labels_are_dropped(
     folder, small_glue, diagnosed, tmp_path
 ):
@@ -151,6 +148,7 @@ def test_scores_of_replaced_files_without_labels_are_dropped(
     assert scores(other / "other", other / "data") == ({"MNLI-m", "MNLI-mm"}, set())
 
 
+@pytest.mark.slow
 def test_a_file_that_was_absent_for_a_while_is_predicted_again(diagnosed, tmp_path):
     shutil.copytree(diagnosed, tmp_path, dirs_exist_ok=True)
     runs, data = tmp_path / "other", tmp_path / "data"
@@ -213,3 +211,68 @@ def test_nothing_to_predict(tmp_path, monkeypatch):
         predict_missing(f"~/{tmp_path.name}")
     with pytest.raises(SuiteError, match="nothing to predict: there are no finished runs"):
         predict_missing(tmp_path)
+
+
+CLASSES = ("entailment", "not_entailment")
+
+
+def write_labels(data, seed):
+    """Write random labels of the test set of RTE and return them."""
+    rows = len(pd.read_csv(data / "RTE" / "test.tsv", sep="\t", quoting=3))
+    labels = random.Random(seed).choices(CLASSES, k=rows)
+    lines = [f"{row}\t{label}\n" for row, label in enumerate(labels)]
+    (data / "RTE" / "test_gold.tsv").write_text("".join(["index\tlabel\n", *lines]))
+    return labels
+
+
+@pytest.fixture(scope="module")
+def labelled(small_glue, tmp_path_factory):
+    """Train with two sets of test labels and without; return the folder of all."""
+    folder, one = tmp_path_factory.mktemp("labelled"), SUITE.model_copy(update={"seeds": [1]})
+    for seed in (0, 1, 2):
+        data = folder / f"data-{seed}"
+        shutil.copytree(small_glue / "RTE", data / "RTE")
+        if seed:
+            write_labels(data, seed)
+        run_suite(one, folder / f"runs-{seed}", data=data, quiet=True)
+    return folder
+
+
+def run_of(folder, seed):
+    return folder / f"runs-{seed}" / "runs" / "RTE" / "baseline-8" / "seed-1"
+
+
+def test_test_labels_change_no_weight_and_no_dev_score(labelled):
+    results = [read_results(labelled / f"runs-{seed}") for seed in (0, 1, 2)]
+    first, *others = (
+        [*np.load(run_of(labelled, seed) / "weights.npz").values()] for seed in (0, 1, 2)
+    )
+    for weights in others:
+        assert all(np.array_equal(a, b) for a, b in zip(first, weights, strict=True))
+    assert results[0].metrics.equals(results[1].metrics)
+    assert results[0].metrics.equals(results[2].metrics)
+    assert results[0].test_metrics.empty
+    assert not results[1].test_metrics.equals(results[2].test_metrics)
+
+
+def test_scores_are_those_of_the_predictions(labelled):
+    results = read_results(labelled / "runs-1")
+    given = pd.read_csv(run_of(labelled, 1) / "predictions" / "RTE.test.tsv", sep="\t")
+    labels = write_labels(labelled / "data-1", 1)
+    found = results.test_metrics.to_dict("records")
+    expected = evaluate("RTE", given["prediction"].tolist(), labels)["accuracy"]
+    assert found == [
+        {"task": "RTE", "method": "baseline-8", "seed": 1, "metric": "accuracy", "value": expected}
+    ]
+    assert results.splits == {"RTE": "dev"}
+    assert results.runs[0]["splits"] == {"RTE": "dev"}
+
+
+def test_labels_of_other_rows_are_a_fault(labelled, tmp_path):
+    shutil.copytree(labelled / "data-0", tmp_path / "data")
+    (tmp_path / "data" / "RTE" / "test_gold.tsv").write_text("index\tlabel\n0\tentailment\n")
+    scores, faults = score_tests(
+        run_of(labelled, 0) / "predictions", find_source("RTE", "files", tmp_path / "data")
+    )
+    assert scores == {}
+    assert "expected an index from 0 to 0" in faults["RTE"]

@@ -10,7 +10,7 @@ import pytest
 
 from relation_tf.bench import run_suite
 from relation_tf.bench.pretraining import pretrain
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.training.pretrained import load_pretrained, pretrained_digest
 from relation_tf.training.pretraining_settings import PretrainingSettings
@@ -82,13 +82,7 @@ def test_each_seed_starts_from_its_own_encoder(network, pretrained, method, laye
     assert not same(load_pretrained(pretrained, "relation", 2).weights, source.weights)
 
 
-def test_an_encoder_of_one_seed_is_for_all(network, pretrained):
-    attention = {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "attention"}}
-    made, _ = network(attention)
-    made.reset(2)
-    assert same(weights_of(made, "mechanism"), load_pretrained(pretrained, "attention", 1).weights)
-
-
+@pytest.mark.slow
 def test_fine_tuned_weights_change_and_frozen_weights_do_not(network):
     for method, layer, stays in ((FINE_TUNED, "mechanism", False), (FROZEN, "contextual", True)):
         made, config = network(method, epochs=2)

@@ -11,7 +11,7 @@ import pytest
 
 from relation_tf.bench import ray_cluster, run_suite
 from relation_tf.bench.progress import Progress
-from relation_tf.bench.provenance import software
+from relation_tf.bench.train import software
 from relation_tf.errors import SuiteError
 from tests.bench.kept_files import run_files
 

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from threading import Timer
 
 import pytest
 from filelock import FileLock
 
 from relation_tf.bench import RunFolder
-from relation_tf.bench.train import fail, train_each
+from relation_tf.bench.workers import Group, fail
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
@@ -39,22 +40,27 @@ def test_a_run_is_done_when_its_result_is_there(tmp_path, suite):
     assert folder.with_file("result.json") == [path]
 
 
+@dataclass(frozen=True)
+class Recorded(Group):
+    trained: list = field(default_factory=list)
+
+    def prepare(self, notify):
+        return lambda run, path: self.trained.append(run.key)
+
+
 def test_a_run_that_failed_in_another_command_meanwhile_is_not_repeated(tmp_path, suite):
     folder, run = RunFolder(tmp_path), suite().runs()[0]
-    error, told, trained = folder.run(run) / "error.json", [], []
-
-    def train_in(command):
-        train_each([run], command, lambda run, _: trained.append(run.key), told.append)
-
+    group, events = Recorded([run], tmp_path, began=folder.began), []
     folder.start(run)
-    fail(folder, run, "too large", told.append)
-    os.utime(error, (folder.began + 1,) * 2)
-    train_in(folder)
-    first, second = told
-    assert not trained
+    fail(folder, run, "too large", events.append)
+    os.utime(folder.run(run) / "error.json", (folder.began + 1,) * 2)
+    group.train(events.append)
+    first, second = events
+    assert not group.trained
     assert first.items() <= second.items()
-    train_in(RunFolder(tmp_path, began=folder.began + 2))
-    assert trained == [run.key]
+    later = Recorded([run], tmp_path, began=folder.began + 2)
+    later.train(events.append)
+    assert later.trained == [run.key]
 
 
 def test_unfinished_files_are_deleted(tmp_path, suite):

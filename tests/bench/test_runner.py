@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 
 from glue_submit import compute
-from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite, train
+from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite
 from relation_tf.bench import runner as runner_module
+from relation_tf.bench.runner import build_methods
 from relation_tf.config import Method, load_suite
-from relation_tf.config.published import load_published
+from relation_tf.config.suite import load_published
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.registry import METRICS
 from relation_tf.report import make_report
@@ -121,6 +122,7 @@ def test_processes_give_the_same_bytes(tmp_path, run, suite):
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_layers")
 def test_randomness_of_a_custom_layer_depends_on_the_seed(run, suite):
     both = run(suite(tasks=["CoLA"], method=[Method(mechanism=Drawn)]), "a")
@@ -215,7 +217,7 @@ def test_files_that_change_after_the_start_are_refused(
     glove.write_text(("the " + " ".join(["0.5"] * 12) + "\n") * 2)
 
     def check_and_change(*arguments):
-        train.build_methods(*arguments)
+        build_methods(*arguments)
         lines = (data / changed).read_text().splitlines(keepends=True)
         (data / changed).write_text("".join(lines[:-1]))
 
@@ -345,13 +347,6 @@ def test_custom_figures_are_copied_with_the_folder(tmp_path, suite):
     assert load_published(kept).source == "A paper"
 
 
-def test_the_manifest_says_whether_xla_compiled(run, suite):
-    asked = suite(**ONE, seeds=[1], epochs=1, xla=True)
-    for size, compiled in ((30, True), (61, False)):  # of 60 rows
-        (only,) = run(asked.model_copy(update={"batch_size": size}), str(size)).runs
-        assert only["manifest"]["xla"] is compiled
-
-
 LINUX = Path("/proc/self/clear_refs").exists()
 
 
@@ -365,23 +360,6 @@ def test_peak_memory_is_of_the_run():
     held = np.ones(200 * 2**17)
     assert 180 <= session.peaks()["peak_memory_mib"] - before <= 220
     assert len(held)
-
-
-def test_peak_memory_of_a_device(monkeypatch):
-    import tensorflow as tf
-
-    assert session.peaks()["peak_device_memory_mib"] is None
-    peak = {"GPU:0": 512 * 2**20}
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["one"])
-    monkeypatch.setattr(
-        tf.config.experimental, "get_memory_info", lambda device: {"peak": peak[device]}
-    )
-    monkeypatch.setattr(
-        tf.config.experimental, "reset_memory_stats", lambda device: peak.update({device: 0})
-    )
-    assert session.peaks()["peak_device_memory_mib"] == 512
-    session.forget_peaks()
-    assert session.peaks()["peak_device_memory_mib"] == 0
 
 
 @pytest.fixture
@@ -425,6 +403,7 @@ def test_methods_with_their_own_tokens(tmp_path, run, saved_model, suite):
     assert digests["pieces"] is digests["saved"] is None is not digests["words"]
 
 
+@pytest.mark.slow
 def test_full_disk_stops_the_suite_with_one_line(run, suite):
     """Simulated by a limit on file sizes; the suite resumes when there is space."""
     resource = pytest.importorskip("resource")

@@ -58,6 +58,7 @@ def test_written_text_equals_greedy_decoding(network, method):
         assert not written[:, greedy.ids.shape[1] :].any()
 
 
+@pytest.mark.slow
 def test_the_cost_is_the_mean_over_rows_of_the_mean_over_tokens(network):
     made, _ = network(GRU)
     (part,) = made.parts

@@ -17,19 +17,22 @@ from relation_tf.bench.results import Results
 from relation_tf.bench.sweeping import (
     _choices,
     choose,
-    doubt,
     is_best,
     tune,
     tuned_before,
     tuning_suite,
+    warn_of_range,
 )
 from relation_tf.config import Suite
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from tests.bench.finished_runs import finish_suite
 
 RATES = [0.001, 0.01, 0.1]
+# For tests of one method.
+ONE: dict[str, Any] = {"method": [{"mechanism": "baseline", "units": 8}], "reference": None,
+                       "margin": None, "overrides": {}}  # fmt: skip
 
 
 def asked(**changes: Any) -> Suite:
@@ -147,8 +150,8 @@ def test_a_choice_at_an_end_or_without_differences_is_doubtful(
 ) -> None:
     table = scored(scores, task)
     (tuned,) = choose(asked(), table)
-    found = doubt(asked(), tuned, table)
-    assert (found and found.words) == words
+    found = warn_of_range(asked(), tuned, table)
+    assert (found and found.text) == words
 
 
 def test_settings_kept_from_a_smaller_sweep_are_not_the_best() -> None:
@@ -156,11 +159,11 @@ def test_settings_kept_from_a_smaller_sweep_are_not_the_best() -> None:
     (best,) = choose(asked(), table)
     assert is_best(asked(), best, table)
     assert is_best(asked(), best, table[:0])  # a deleted sweep
-    assert doubt(asked(), best, table[:0]) is None
+    assert warn_of_range(asked(), best, table[:0]) is None
     for rate in (0.01, 0.02):
         kept = best.model_copy(update={"settings": {"learning_rate": rate}})
         assert not is_best(asked(), kept, table)
-        assert doubt(asked(), kept, table) is None
+        assert warn_of_range(asked(), kept, table) is None
 
 
 def test_run_names_the_choices(tmp_path: Path) -> None:
@@ -208,19 +211,17 @@ def test_runs_from_before_the_sweep_are_refused_before_it(tmp_path: Path) -> Non
 @pytest.mark.tensorflow
 def test_a_suite_is_tuned_before_its_runs(tmp_path: Path) -> None:
     # Not the default of the suite.
-    suite = asked(tasks=["WNLI"], sweep={"learning_rate": [0.01, 0.1], "seeds": [11]})
+    suite = asked(tasks=["WNLI"], sweep={"learning_rate": [0.01, 0.1], "seeds": [11]}, **ONE)
     results = run_suite(suite, tmp_path, quiet=True)
     table = pd.read_csv(tmp_path / "sweep" / "sweep.csv")
-    assert len(table) == 4
+    assert len(table) == 2
     chosen = {each.method: each.settings["learning_rate"] for each in results.suite.tuned}
-    for name, own in table.groupby("method"):
-        means = own.set_index("learning_rate")["score"]
-        assert chosen[str(name)] == means.idxmax()
+    assert chosen == {"baseline-8": table.set_index("learning_rate")["score"].idxmax()}
     assert {run["method"]: run["config"]["learning_rate"] for run in results.runs} == chosen
     assert read_results(tmp_path).suite.tuned == results.suite.tuned
 
     before = times(tmp_path)
-    assert len(before) == 6
+    assert len(before) == 3
     run_suite(suite, tmp_path, quiet=True)
     assert times(tmp_path) == before
 
@@ -230,10 +231,12 @@ def test_a_suite_is_tuned_before_its_runs(tmp_path: Path) -> None:
     assert {each.method: each.settings["learning_rate"] for each in tuned} == chosen
 
 
+untimed = functools.partial(SuitePlan, costs={}, start=0.0, jobs=1, seeds=1)
+
+
 @pytest.mark.tensorflow
 def test_a_plan_adds_the_time_of_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = functools.partial(SuitePlan, costs={}, start=0.0, jobs=1, seeds=1)
-    monkeypatch.setattr(planning, "make_plan", lambda suite, *_: plan(suite, 0, []))
+    monkeypatch.setattr(planning, "make_plan", lambda suite, *_: untimed(suite, 0, []))
     suite = asked(tasks=["WNLI"], sweep={"learning_rate": [0.01, 0.1], "seeds": [11]})
     own = {"task": "WNLI", "settings": {"learning_rate": 0.1}}
     for name, methods in (("done", ["relation-8", "baseline-8"]), ("half", ["relation-8"])):
@@ -251,34 +254,35 @@ def test_a_plan_adds_the_time_of_the_sweep(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.tensorflow
 def test_widths_and_options_are_tuned(tmp_path: Path) -> None:
-    methods = [{"mechanism": "attention"}, {"mechanism": "relation"}]
     sweep = {"units": [4, 8], "options": {"num_heads": [1, 4]}, "seeds": [11]}
-    suite = asked(tasks=["WNLI"], method=methods, sweep=sweep, reference="relation", overrides={})
+    suite = asked(tasks=["WNLI"], sweep=sweep, **ONE | {"method": [{"mechanism": "attention"}]})
     trained(tuning_suite(suite), tmp_path / "sweep")
     results = run_suite(suite, tmp_path, quiet=True)
     assert (tmp_path / "sweep" / "runs" / "WNLI" / "attention-8-heads4").is_dir()
     chosen = {each.method: each.settings for each in results.suite.tuned}
-    assert [*chosen] == ["attention", "relation"]
-    for run in results.runs:
-        own = {"units": run["config"]["units"], **run["config"]["options"]}
-        assert own == {
-            key.removeprefix("options."): each for key, each in chosen[run["method"]].items()
-        }
+    (run,) = results.runs
+    config = run["config"]
+    assert chosen == {
+        "attention": {"units": config["units"], "options.num_heads": config["options"]["num_heads"]}
+    }
     before = times(tmp_path)
-    assert len(before) == 10
+    assert len(before) == 5
     run_suite(suite, tmp_path, quiet=True)
     assert times(tmp_path) == before
     assert tuned_before(tmp_path) == results.suite.tuned
 
 
 @pytest.mark.tensorflow
-def test_a_method_without_a_tuned_option_is_refused_before_the_sweep(tmp_path: Path) -> None:
+def test_a_method_without_a_tuned_option_is_refused_before_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     suite = asked(sweep={"options": {"num_heads": [1, 2]}, "seeds": [11]}, tasks=["WNLI"],
                   overrides={})  # fmt: skip
     for command in (run_suite, plan_suite):
         with pytest.raises(SuiteError, match=r"method baseline-8\S*: unknown .* 'num_heads'"):
             command(suite, tmp_path, quiet=True)
     assert not [*tmp_path.rglob("result.json")]
+    monkeypatch.setattr(planning, "make_plan", lambda suite, *_: untimed(suite, 0, []))
     plan_suite(suite, tmp_path, methods="relation", quiet=True)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from glue_submit import TASKS
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from tests.bench.finished_runs import finish_suite
 from tests.bench.kept_files import run_files
 from tests.programs import ROOT

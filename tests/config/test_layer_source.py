@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from relation_tf.config.layer_source import layer_digest
+from relation_tf.config.user_code import layer_digest
 
 MODULE = """
 import math

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from relation_tf.config import load_suite
-from relation_tf.config.loading import make_suite
-from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins
+from relation_tf.config.suite import make_suite
+from relation_tf.config.user_code import load_plugins, plugins_digest, shaping_plugins
 from relation_tf.errors import SuiteError
 from relation_tf.registry import EXECUTORS, METRICS, Registry
 

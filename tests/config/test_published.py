@@ -1,16 +1,12 @@
 from __future__ import annotations
 
 import csv
-from importlib import resources
 
 import pytest
 
-from relation_tf.config.published import load_published
+from relation_tf.config.suite import SUITES, load_published
 
-FILES = sorted(
-    file.name.removesuffix(".toml")
-    for file in (resources.files("relation_tf.suites") / "published").iterdir()
-)
+FILES = sorted(file.name.removesuffix(".toml") for file in (SUITES / "published").iterdir())
 
 
 COLUMNS = (("mean", "sd"), ("accuracy", ""), ("ms_per_batch", ""))  # value and SD

@@ -3,12 +3,10 @@ from __future__ import annotations
 import tomllib
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from relation_tf.config import Method, Suite, list_suites, load_suite
 from relation_tf.config.families import Family, families_of
-from relation_tf.config.loading import drop_other_methods, make_suite, select
+from relation_tf.config.suite import drop_other_methods, make_suite, select
 from relation_tf.errors import SuiteError, UnknownNameError
 from relation_tf.tasks.task import MeasuredTask
 
@@ -58,20 +56,6 @@ def test_sizes_make_methods():
         "contextualizer-0.5M", "contextualizer-1.5M", "contextualizer-60K",
     ]  # fmt: skip
     assert names(mechanism="relation", size=500_000, name="mine") == ["mine"]
-
-
-@given(
-    seeds=st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=4, unique=True),
-    units=st.lists(st.integers(1, 999), min_size=1, max_size=4, unique=True),
-    tasks=st.lists(st.sampled_from(["CoLA", "RTE", "MNLI"]), min_size=1, unique=True),
-)
-@settings(max_examples=40, deadline=None)
-def test_runs_are_the_grid_each_once(seeds, units, tasks):
-    method = Method(mechanism="relation", units=units)
-    suite = Suite(name="grid", tasks=tasks, seeds=seeds, method=[method])
-    keys = [run.key for run in suite.runs()]
-    assert len(set(keys)) == len(keys) == len(seeds) * len(units) * len(tasks)
-    assert Suite.model_validate(tomllib.loads(suite.to_toml())) == suite
 
 
 def test_unknown_suite_names_the_nearest():

@@ -9,7 +9,7 @@ import pytest
 
 from relation_tf.bench.sweeping import tuning_suite
 from relation_tf.config import load_suite
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.errors import SuiteError
 
 SUITE: dict[str, Any] = {

@@ -225,7 +225,7 @@ GLOVES = {
     "header.txt": b"6 3\n" + GLOVE,
     "glove.txt.gz": gzip.compress(GLOVE, mtime=0),
     "glove.zip": zipped(glove=GLOVE),
-    "many.zip": zipped(glove=GLOVE, other=b"the 1 2\n"),
+    "many.zip": zipped(**{"glove.3d": GLOVE, "glove.2d": b"the 1 2\n"}),
 }
 
 

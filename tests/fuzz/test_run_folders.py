@@ -15,7 +15,7 @@ import pytest
 
 from relation_tf import cli
 from relation_tf.bench import RunFolder, read_results
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.errors import SuiteError
 from tests.bench.finished_runs import write_finished
 from tests.fuzz.mutations import COUNTS, mutations, refusal

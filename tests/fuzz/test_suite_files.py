@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from relation_tf.config import load_suite
-from relation_tf.config.loading import make_suite
 from relation_tf.config.rules import MAX_RUNS
+from relation_tf.config.suite import make_suite
 from relation_tf.errors import SuiteError
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 

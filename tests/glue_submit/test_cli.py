@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -44,6 +43,11 @@ def test_help(run, command):
     assert "<" not in page
 
 
+def test_the_home_folder_in_a_path(run, accepted, monkeypatch):
+    monkeypatch.setenv("HOME", str(accepted.parent))
+    assert run("check", f"~/{accepted.name}")[0] == 0
+
+
 def test_pack_then_check(run, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
@@ -72,10 +76,6 @@ def test_check_json(run, accepted, tmp_path):
     assert (warnings[0]["file"], warnings[0]["line"]) == ("CoLA.tsv", None)
     broken = tmp_path / "broken.zip"
     broken.write_bytes(accepted.read_bytes()[:100])
-    code, said, _ = run("check", broken, "--json")
-    assert code == 1
-    (fault,) = json.loads(said)["faults"]
-    assert (fault["file"], fault["line"]) == (None, None)
     code, said, _ = run("check", broken)
     assert (code, said.splitlines()[-1]) == (1, f"{broken}: refused (1 fault)")
 
@@ -126,14 +126,7 @@ def test_output_that_is_closed_is_no_fault_of_a_file():
     assert (done.returncode, done.stderr) == (141, "")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_output_on_a_full_disk_is_one_line():
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(COMMAND, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (2, "glue-submit: No space left on device.\n")
-
-
 def test_a_folder_without_predictions_is_named(run, tmp_path):
     code, _, err = run("pack", tmp_path, "--fill-missing")
     assert code == 2
-    assert err.endswith(f"cannot consist of filled tasks only. Received: {tmp_path}.\n")
+    assert err.startswith(f"glue-submit: {tmp_path}: no predictions. Must have TASK.tsv or ")

@@ -8,25 +8,21 @@ import pytest
 from glue_submit import SubmissionError, compute, evaluate, glue_average, task_score
 
 
-def test_matthews_by_hand():
-    # TP 3, TN 2, FP 1, FN 1: (3*2 - 1*1) / sqrt(4 * 4 * 3 * 3) = 5 / 12
-    labels, given_ = [1, 1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 0, 1]
-    assert evaluate("CoLA", given_, labels) == {"matthews": pytest.approx(5 / 12)}
-
-
-def test_f1_and_accuracy_by_hand():
-    # TP 2, FP 1, FN 1: F1 = 2*2 / (2*2 + 1 + 1)
-    scores = evaluate("QQP", ["1", "1", "1", "0", "0"], ["1", "1", "0", "1", "0"])
-    assert list(scores) == ["f1", "accuracy"]
-    assert scores == {"f1": pytest.approx(2 / 3), "accuracy": pytest.approx(3 / 5)}
-
-
-def test_correlations_by_hand():
-    # Ranks 1 2 3 4 against 1 2 4 3: rho = 1 - 6 * 2 / (4 * 15)
-    scores = evaluate("STS-B", [0.0, 1.0, 2.0, 3.0], ["1", "2", "5", "4"])
-    assert list(scores) == ["pearson", "spearman"]
-    assert scores["spearman"] == pytest.approx(0.8)
-    assert scores["pearson"] == pytest.approx(6 / 50**0.5)
+@pytest.mark.parametrize(
+    ("name", "given_", "labels", "expected"),
+    [
+        # TP 3, TN 2, FP 1, FN 1: (3*2 - 1*1) / sqrt(4 * 4 * 3 * 3)
+        ("CoLA", [1, 1, 1, 0, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0], {"matthews": 5 / 12}),
+        # TP 2, FP 1, FN 1: F1 = 2*2 / (2*2 + 1 + 1)
+        ("QQP", list("11100"), list("11010"), {"f1": 2 / 3, "accuracy": 3 / 5}),
+        # Ranks 1 2 3 4 against 1 2 4 3: rho = 1 - 6 * 2 / (4 * 15)
+        ("STS-B", [0.0, 1.0, 2.0, 3.0], list("1254"), {"pearson": 6 / 50**0.5, "spearman": 0.8}),
+    ],
+)
+def test_metrics_by_hand(name, given_, labels, expected):
+    scores = evaluate(name, given_, labels)
+    assert [*scores] == [*expected]
+    assert scores == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

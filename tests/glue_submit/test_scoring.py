@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from glue_submit import TASKS, SubmissionError, evaluate, pack, read_labels, score
+from glue_submit import TASKS, SubmissionError, pack, read_labels, score
 
 GLUE_DATA = {
     "CoLA/dev.tsv": "gj04\t1\t\tA sentence.\ngj04\t0\t*\tNo sentence\x85 this.",
@@ -62,8 +62,7 @@ def test_ax_with_its_labels(dev_predictions, glue_data):
     file.parent.mkdir()
     file.write_bytes(b"Logic\tPremise\tHypothesis\tLabel\n\ta\tb\tneutral\n\ta\tb\tentailment\n")
     scores = score(dev_predictions, glue_data.parent)
-    assert scores.tasks["AX"] == {"matthews": 0.0}
-    assert scores.unlabelled == ()
+    assert (scores.tasks["AX"], scores.unlabelled) == ({"matthews": 0.0}, ())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +96,7 @@ def test_no_predictions(tmp_path, glue_data):
     for folders in (tmp_path, [tmp_path]):
         with pytest.raises(SubmissionError, match=message):
             score(folders, glue_data)
-    with pytest.raises(SubmissionError, match=r"must have one or more of CoLA.* Received: '{}'"):
+    with pytest.raises(SubmissionError, match=r"must have one or more of CoLA.* Received: none"):
         score({}, glue_data)
 
 
@@ -129,7 +128,7 @@ def test_no_rows(tmp_path):
     (tmp_path / "RTE.dev.tsv").write_text("index\tprediction\tlabel\n")
     with pytest.raises(SubmissionError, match=r"RTE\.dev\.tsv: expected rows after the header, fo"):
         score(tmp_path)
-    with pytest.raises(SubmissionError, match="RTE labels: must have one or more rows"):
+    with pytest.raises(SubmissionError, match="RTE predictions: expected 0 rows, found 1"):
         score({"RTE": ["entailment"]}, {"RTE": []})
 
 
@@ -189,25 +188,12 @@ def test_test_labels_score_a_folder_and_a_zip(submission, gold, source, split):
     assert "(test sets)" in str(scores).splitlines()[0]
 
 
-def test_neutral_and_contradiction_are_one_class_of_ax_b():
-    given = ["entailment", "contradiction", "neutral", "entailment"]
-    true = ["entailment", "not_entailment", "not_entailment", "not_entailment"]
-    assert evaluate("AX", given, true) == {
-        "matthews-two-classes": pytest.approx(
-            evaluate("CoLA", [1, 0, 0, 1], [1, 0, 0, 0])["matthews"]
-        )
-    }
-
-
 def test_files_of_a_run_are_scored_on_the_named_split(tmp_path, gold):
     write(tmp_path / "RTE.dev.tsv", ["entailment"])
     write(tmp_path / "RTE.test.tsv", words("RTE", 3000))
     write(gold / "RTE" / "dev.tsv", ["not_entailment"], "index\tlabel")
-    accuracy = {
-        split: score(tmp_path, gold, split=split).tasks["RTE"]["accuracy"]
-        for split in (None, "dev", "test")
-    }
-    assert accuracy == {None: 0.0, "dev": 0.0, "test": 1.0}
+    for split, accuracy in ((None, 0.0), ("dev", 0.0), ("test", 1.0)):
+        assert score(tmp_path, gold, split=split).tasks == {"RTE": {"accuracy": accuracy}}
 
 
 @pytest.mark.parametrize(

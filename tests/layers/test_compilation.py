@@ -27,6 +27,7 @@ def test_output(case: Case) -> None:
     close(array(compiled(call, xla=True)(query, value, mask)), array(call(query, value, mask)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", one_fast([PLAIN[-1], *VARIANTS.values()]))
 def test_training(case: Case) -> None:
     ids = np.array([[5, 2, 9, 0, 0], [1, 3, 3, 7, 7]])

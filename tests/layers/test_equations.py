@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import Attention, LinearAttention, Relation
-from tests.backends import array, close, vjp
+from tests.backends import array, close, close_gradients, vjp
 from tests.layers.cases import (
     CASES,
     EACH_BASE,
@@ -27,7 +27,7 @@ LONGER = (*PLAIN, *(c for c in CASES if c.causal and c.positional and c not in P
 
 
 def check(case: Case, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None:
-    """Compare all algorithms with the equation.
+    """Compare all algorithms with the equation, and their gradients with those of the first one.
 
     `arrays` and `masks` belong to the query, or to query and value.
     """
@@ -42,11 +42,13 @@ def check(case: Case, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None
     def expected() -> np.ndarray:
         return case.mix(w, wide[0], wide[-1], masks[0], masks[-1])
 
-    cotangent = np.random.default_rng(1).normal(size=expected().shape)
+    outputs = expected()
+    cotangent = np.random.default_rng(1).normal(size=outputs.shape)
 
     def loss() -> float:
         return float(np.sum(expected() * cotangent))
 
+    first: list[np.ndarray] = []
     for layer in layers:
         output, for_inputs, for_weights = vjp(
             lambda *tensors, layer=layer: layer(*tensors, **given),
@@ -54,10 +56,15 @@ def check(case: Case, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None
             layer.weights,
             cotangent,
         )
-        close(output, expected(), case.tolerance)
+        close(output, outputs, case.tolerance)
         for gradient, mask in zip(for_inputs, masks, strict=True):
             assert not gradient[~mask].any()
-        close_slopes(loss, [*wide, *w.values()], [*for_inputs, *for_weights])
+        gradients = [*for_inputs, *for_weights]
+        if first:
+            close_gradients(gradients, first)
+        else:
+            close_slopes(loss, [*wide, *w.values()], gradients)
+            first = gradients
 
 
 @pytest.mark.parametrize("length", [1, 63])

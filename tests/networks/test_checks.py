@@ -470,6 +470,7 @@ class Pooled(Mean):
         return ops.sum(y if mask is None else zero_masked(y, mask), axis=1)
 
 
+@pytest.mark.slow
 def test_vector_layer_with_mask_support_trains_in_both_networks(only: Any) -> None:
     only("training", "training in mixed precision")
     assert {*statuses(check_layer(Pooled)).values()} == {"ok"}

@@ -259,11 +259,11 @@ def test_wrong_mechanisms(mechanism: Any, options: Any, message: str) -> None:
 )
 def test_every_mechanism_runs_by_name(mechanism: str) -> None:
     """Trailing padding has no effect."""
-    network = "two_sequence_regressor"
+    network = "one_sequence_classifier"
     model = make(network, mechanism, units=8, hidden_units=None)
     inputs = sequences(network)
     outputs = predict(model, inputs)
-    assert outputs.shape == (4, 1)
+    assert outputs.shape == (4, CLASSES)
     assert np.isfinite(outputs).all()
     longer = [np.pad(ids, ((0, 0), (0, 5))) for ids in inputs]
     close(predict(model, longer), outputs)

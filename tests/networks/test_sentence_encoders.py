@@ -35,17 +35,8 @@ def s_lstm(num_steps: int, window: int, words: bool = True) -> Case:
 
 
 CASES = (
-    *(
-        Case(
-            DeepAveragingNetwork,
-            {"units": 3, "num_layers": number},
-            3,
-            equation=naive.deep_averaging,
-        )
-        for number in (1, 3)
-    ),
+    Case(DeepAveragingNetwork, {"units": 3, "num_layers": 3}, 3, equation=naive.deep_averaging),
     Case(ConvolutionalNetwork, {"units": 2, "widths": [2, 3], "num_layers": 2}, 4),
-    Case(RecurrentNetwork, {"units": 3}, 3),
     Case(RecurrentNetwork, {"units": 3, "cell": "gru", "num_layers": 2}, 3),
     Case(
         RecurrentNetwork,
@@ -54,7 +45,6 @@ CASES = (
         "tokens",
     ),
     Case(AdditiveAttentionPooling, {"units": 3}, 4, equation=naive.additive_attention),
-    s_lstm(3, 1, words=False),
     s_lstm(2, 5, words=False),
     s_lstm(3, 2),  # Words read the sentence's weights from the third step on.
     Case(MultiHeadSelfAttention, {"units": 4, "num_heads": 2}, 4, "tokens"),

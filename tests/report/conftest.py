@@ -17,9 +17,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.text import Text
 
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.config.loading import make_suite
 from relation_tf.config.run import RunConfig
-from relation_tf.config.suite import Suite
+from relation_tf.config.suite import Suite, make_suite
 from relation_tf.files import write_json, write_table
 from relation_tf.report import Report
 from relation_tf.report.drawing import Picture

@@ -15,6 +15,7 @@ NAMES = ("attention", "relation", "baseline")
 LEVEL = {"attention": 0.6, "relation": 0.7, "baseline": 0.5}
 METHODS = [{"mechanism": name, "units": [64, 128]} for name in NAMES]
 VALUES = {"method": METHODS, "tasks": ["CoLA", "RTE"], "seeds": 5, "families": "units"}
+FEW = VALUES | {"tasks": ["RTE"], "seeds": 3}
 TWO = [["a", "b"], ["c", "d"]]
 
 
@@ -106,13 +107,13 @@ def families_of(report):
 
 
 def test_suites_are_joined_by_family(suite_of, fabricate):
-    folders = [fabricate(suite_of(**VALUES), score, name=name) for name in ("before", "after")]
+    folders = [fabricate(suite_of(**FEW), score, name=name) for name in ("before", "after")]
     found = families_of(compare(*folders))
     assert [*found] == ["units 64", "units 128"]
     assert found["units 64"] == [
         f"{name}-64 ({source})" for source in ("before", "after") for name in NAMES
     ]
-    other = fabricate(suite_of(method=METHODS, tasks=["CoLA", "RTE"]), score, name="none")
+    other = fabricate(suite_of(**FEW | {"families": None}), score, name="none")
     assert not families_of(compare(folders[0], other))
 
 
@@ -120,7 +121,7 @@ def test_suites_are_joined_by_family(suite_of, fabricate):
                                       {"control": "attention", "test": "steel"}])  # fmt: skip
 def test_a_lost_control_or_reference_is_not_used(suite_of, fabricate, declared):
     """As a mechanism it is two methods of each family."""
-    suite = suite_of(**VALUES, **declared)
+    suite = suite_of(**FEW, **declared)
     report = compare(*(fabricate(suite, score, name=name) for name in ("before", "after")))
     assert "verdicts" not in report.tables
     assert report.tables["pvalues"]["a"].nunique() > 2  # all pairs
@@ -151,7 +152,7 @@ def test_a_comparison_sets_families_by_lists(table, tmp_path):
 
 
 def test_a_comparison_of_suites_sets_reference_and_families(suite_of, fabricate):
-    folder = fabricate(suite_of(**VALUES, reference="attention"), score)
+    folder = fabricate(suite_of(**FEW, reference="attention"), score)
     own = ["baseline-64", "baseline-128"]
     assert references_of(compare(folder, reference=own, margin=2.0)) == own
     families = [[f"{name}-{units}" for name in NAMES[1:]] + [f"attention-{units}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relation_tf.config import load_suite
-from relation_tf.config.published import load_published
+from relation_tf.config.suite import load_published
 from relation_tf.report import make_report
 from tests.report.conftest import rows_of
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pandas as pd
 import pytest
 
@@ -324,13 +322,3 @@ def test_names_and_scores_have_limits(row, said):
     table = pd.DataFrame([row], columns=["task", "method", "seed", "score"])
     with pytest.raises(DataError, match=said):
         compare(table)
-
-
-def test_names_with_backslashes(tmp_path):
-    rows = [(task, method, seed, seed + len(method)) for task in ("a\\q", "b\\1")
-            for method in ("m\\p", "\\g<0>") for seed in range(3)]  # fmt: skip
-    report = compare(pd.DataFrame(rows, columns=["task", "method", "seed", "score"]))
-    report.write(tmp_path)
-    assert "m\\p" in (tmp_path / "report.html").read_text()
-    assert "m\\textbackslash{}p" in (tmp_path / "report.tex").read_text()
-    assert json.loads((tmp_path / "report.json").read_text())

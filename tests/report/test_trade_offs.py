@@ -27,13 +27,14 @@ def score(run, *_):
     return LEVELS.get(run.method, 0.5) + run.seed / 1e4
 
 
-@pytest.fixture
-def scored(fabricate, suite_of):
-    return fabricate(suite_of(reference="attention", margin=1.0), score=score)
+@pytest.fixture(scope="module")
+def scored(fabricate_in, suite_of, tmp_path_factory):
+    suite = suite_of(reference="attention", margin=1.0)
+    return fabricate_in(tmp_path_factory.mktemp("scored"))(suite, score=score)
 
 
-@pytest.fixture
-def timed(fabricate, suite_of):
+@pytest.fixture(scope="module")
+def timed(fabricate_in, suite_of, tmp_path_factory):
     """A timed suite: attention takes the most time, and its state grows with the text."""
 
     def change(config, files):
@@ -48,6 +49,7 @@ def timed(fabricate, suite_of):
             result["state_bytes"] = result["pass_bytes"] = None
 
     suite = suite_of(tasks=["training-128", "training-512"], seeds=6)
+    fabricate = fabricate_in(tmp_path_factory.mktemp("suites"))
     return fabricate(suite, score=lambda *_: 1.0, change=change, name="timed")
 
 
@@ -62,9 +64,12 @@ def costs(report):
     return report.tables["trade_offs"]
 
 
-@pytest.mark.parametrize(
-    ("run", "changes", "measure", "methods"),
-    [
+def test_methods_that_are_no_worse_and_cheaper_are_named(scored, timed, tmp_path):
+    found = facts(make_report(scored, [timed]))
+    assert [found[name] for name in (SPEED, MEMORY, STATE)] == [
+        "linear and relation", "none", "linear and relation",
+    ]  # fmt: skip
+    for run, changes, measure, methods in (
         ("512/relation", {"seconds": {"epoch": 5.0}}, SPEED,
          "128 tokens: linear and relation; 512 tokens: linear"),
         # Only small arrays: no memory is counted.
@@ -74,22 +79,15 @@ def costs(report):
          "not compared, other programs or runs slowed them down"),
         ("512/attention", {}, STATE,
          "128 tokens: linear and relation; 512 tokens: attention was not measured"),
-    ],
-)  # fmt: skip
-def test_methods_that_are_no_worse_and_cheaper_are_named(
-    scored, timed, run, changes, measure, methods
-):
-    found = facts(make_report(scored, [timed]))
-    assert [found[name] for name in (SPEED, MEMORY, STATE)] == [
-        "linear and relation", "none", "linear and relation",
-    ]  # fmt: skip
-    for file in timed.glob(f"runs/training-{run}/**/result.json"):
-        result = json.loads(file.read_text())
-        result["seconds"] |= changes.get("seconds", {})
-        file.write_text(json.dumps({**result, **changes, "seconds": result["seconds"]}))
-        if not changes:
-            file.unlink()
-    assert facts(make_report(scored, [timed]))[measure] == methods
+    ):  # fmt: skip
+        changed = shutil.copytree(timed, tmp_path / measure.replace("/", " ") / run)
+        for file in changed.glob(f"runs/training-{run}/**/result.json"):
+            result = json.loads(file.read_text())
+            result["seconds"] |= changes.get("seconds", {})
+            file.write_text(json.dumps({**result, **changes, "seconds": result["seconds"]}))
+            if not changes:
+                file.unlink()
+        assert facts(make_report(scored, [changed]))[measure] == methods
 
 
 def test_costs_of_a_report_are_those_of_its_runs(scored, timed, tmp_path):
@@ -154,9 +152,10 @@ def test_a_mean_with_collapsed_runs_has_a_range(fabricate, suite_of, timed):
     assert "Dotted" in report.markdown()
 
 
-def test_methods_without_costs_are_named(scored, timed):
+def test_methods_without_costs_are_named(scored, timed, tmp_path):
     text = make_report(scored, [timed]).markdown()
     assert "No costs" not in text
+    timed = shutil.copytree(timed, tmp_path / "timed")
     for run in ("512/linear", "512/relation", "128/relation"):
         shutil.rmtree(timed / "runs" / f"training-{run}")
     text = make_report(scored, [timed]).markdown()
@@ -169,6 +168,7 @@ def labels(report, start):
     return [label for label in found if label.startswith(start)]
 
 
+@pytest.mark.slow
 def test_means_leave_out_what_the_reference_does_not_learn(fabricate, suite_of, timed):
     """Parity has two classes: 0.5 is chance."""
     learned = {"majority": 0.9, "needle-64": 0.8, "parity": 0.5}

@@ -8,7 +8,7 @@ from itertools import product
 import pandas as pd
 import pytest
 
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.report import compare, make_report
 from tests.report.conftest import content, rows_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relation_tf.stats import brunner_munzel, steel, steel_dwass, welch
-from relation_tf.stats.spread import error_of_sum, is_constant, unequal_spread
+from relation_tf.stats.samples import error_of_sum, is_constant, unequal_spread
 
 WIDE = np.array([0.1, 0.4, 0.5, 0.6, 0.9])
 

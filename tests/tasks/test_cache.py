@@ -18,17 +18,14 @@ def folders():
     return sorted(path.name for path in cache_folder().iterdir() if path.is_dir())
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_failed_creation_leaves_no_folder(error):
+def test_failed_creation_leaves_no_folder():
     def fail(folder):
         write(folder)
-        raise error("half way")
+        raise KeyboardInterrupt("half way")
 
-    with pytest.raises(error, match="half way"):
+    with pytest.raises(KeyboardInterrupt, match="half way"):
         made_once("thing", fail)
     assert folders() == []
-    made_once("thing", write)
-    assert folders() == ["thing"]
 
 
 def run(code, *arguments):

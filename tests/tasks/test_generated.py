@@ -107,16 +107,6 @@ def test_a_timed_task_is_one_text_of_its_length(kind: str, length: int) -> None:
     assert task.vocabulary.decode(text.pad(np.arange(1))) == list(texts[0])
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (
-            lambda: reversal(lengths=(1, 1)),
-            r"half of all 26 possible rows .* Received: 12000 rows$",
-        ),
-        (lambda: dates(train=300_000), r"possible rows can be generated\. Received: 302000 rows$"),
-    ],
-)
-def test_wrong_arguments(make: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make()
+def test_too_many_rows() -> None:
+    with pytest.raises(ValueError, match=r"rows can be generated\. Received: 302000 rows$"):
+        dates(train=300_000)

@@ -54,7 +54,6 @@ def test_takes_the_words_of_the_vocabulary(tmp_path, header, pack):
     assert filled.tolist() == [[7, 7], [7, 7], [1, 2], [-1, 0.5], [7, 7]]
     assert start.tolist() == [[7, 7]] * 5
     assert vectors.values.dtype == "float32"
-    assert vectors.repeated == 1
     assert (len(vectors.ids), vectors.vocabulary_size) == (2, 3)
 
 
@@ -69,6 +68,7 @@ BROKEN = [
     ("the 1 2\n\ncat 1 2\n", ":2: expected a word and 2 numbers, found 0 after ''"),
     ("dog 1 2\nthe 1 x\n", ":2: expected numbers after the word: .* b'x'"),
     ("the 1 nan\n", ":1: expected finite numbers"),
+    ("the nan 1 2\n", ":1: expected a word and 2 numbers, found 3 after .the."),
     ("the 1 1e39\n", ":1: expected finite numbers"),
     ("", ": expected word vectors, found none"),
     ("the 1 2\n" + "x" * 2**21, r":2: expected a word and 2 numbers, found 0 after 'x{1,40}$"),
@@ -100,11 +100,11 @@ def test_archive_member_with_the_width_is_used(tmp_path, header):
         check_glove(path, 4)
 
 
-def test_an_archive_with_no_or_two_files_of_the_width_is_named(tmp_path):
+def test_an_archive_without_a_file_of_the_width_is_named(tmp_path):
     with pytest.raises(DataError, match=r"width 2, found 0 among none"):
         read_glove(zipped(tmp_path), WORDS, width=2)
-    with pytest.raises(DataError, match=r"width 2, found 2 among 0\.txt, 1\.txt, 2\.txt"):
-        read_glove(zipped(tmp_path, TEXT, "the 1 2 3\n", TEXT), WORDS, width=2)
+    with pytest.raises(DataError, match=r"width 2, found 0 among 0\.txt, 1\.txt"):
+        read_glove(zipped(tmp_path, TEXT, TEXT), WORDS, width=2)
     with pytest.raises(DataError, match=r"none.txt: cannot be read: No such file"):
         read_glove(tmp_path / "none.txt", WORDS, width=2)
 
@@ -112,9 +112,9 @@ def test_an_archive_with_no_or_two_files_of_the_width_is_named(tmp_path):
 MANY = "".join(f"word{i} {i * 0.37:.4f} {i * 7919 % 1009}\n" for i in range(5000))
 
 
-def test_a_cut_gzip_file_is_named_with_its_line(tmp_path):
+def test_a_cut_gzip_file_is_named(tmp_path):
     path = gzipped(tmp_path, MANY)
     path.write_bytes(path.read_bytes()[:-2000])
     check_glove(path, 2)
-    with pytest.raises(DataError, match=r"txt\.gz:\d{4}: cannot be read: .*end"):
+    with pytest.raises(DataError, match=r"txt\.gz: cannot be read: .*end"):
         read_glove(path, WORDS, width=2)

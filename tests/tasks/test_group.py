@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from relation_tf.errors import DataError
 from relation_tf.tasks import (
     CustomTask,
     TaskGroup,
-    TaskSource,
     find_task,
     load_task,
 )
@@ -51,21 +47,6 @@ def test_members_have_the_same_rows_as_single_tasks(small_glue):
         if member.task.name == "CoLA":
             assert texts(member, "train") == texts(alone, "train")
     assert set(group.vocabulary.words) == words
-
-
-def test_only_a_vocabulary_of_words_needs_equally_split_texts(small_glue, monkeypatch):
-    """Text of CoLA as if it were already split into words."""
-    read = TaskSource.read
-
-    def spaced(source):
-        text = read(source)
-        return replace(text, spaced=source.task.name == "CoLA") if not source.members else text
-
-    monkeypatch.setattr(TaskSource, "read", spaced)
-    group = TaskGroup(name="two", tasks=["CoLA", "RTE"])
-    with pytest.raises(DataError, match=r"^group two: its tasks share a vocabulary of words"):
-        load_task(group, data=small_glue, vocabulary_size=77)
-    assert load_task(group, data=small_glue, tokens="byte", max_length=77).vocabulary
 
 
 def test_custom_task_may_be_a_member(tmp_path, monkeypatch, small_glue):

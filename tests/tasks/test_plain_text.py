@@ -70,12 +70,11 @@ def test_long_lines_are_split(text_file, monkeypatch):
 
 def test_encoded_once(text_file, monkeypatch):
     first = read_plain_text([text_file], **SMALL)
-    monkeypatch.setattr(Vocabulary, "train", None)
+    monkeypatch.setattr(Vocabulary, "train", None)  # encoding again would fail
     again = read_plain_text([text_file], **SMALL | {"length": 4})
-    assert again.digest == first.digest
     np.testing.assert_array_equal(again.train.ravel()[:50], first.train.ravel()[:50])
     text_file.write_text(text_file.read_text() + "more")
-    with pytest.raises(TypeError):  # encoded again: training fails
+    with pytest.raises(TypeError):
         read_plain_text([text_file], **SMALL)
 
 
@@ -85,11 +84,7 @@ def test_encoded_once(text_file, monkeypatch):
         (b"good\n\nb\xe4d\n", "a.txt:3: expected UTF-8, byte 2 of the line is 0xE4"),
         (b"good\nba\0d\n", "a.txt:2: expected text, found a NUL byte"),
         (b"short", "a.txt: expected text for at least one block of 8 tokens, found less"),
-        (
-            b"word " * 9,
-            "a.txt: the text only fills the 1 held-out blocks of 8 tokens; "
-            "use more text or a smaller held-out share",
-        ),
+        (b"word " * 9, "a.txt: expected text for at least one block of 8 tokens, found less"),
     ],
 )
 def test_errors_of_bad_text(text_file, content, message):
@@ -102,16 +97,10 @@ def test_errors_of_bad_text(text_file, content, message):
 def test_bad_files(text_file, tmp_path):
     with pytest.raises(DataError, match=r"b\.txt: cannot be read: No such file"):
         read_plain_text([text_file, tmp_path / "b.txt"], **SMALL)
-    with pytest.raises(
-        DataError, match=r"a\.txt: must not be both a held-out file and a training file"
-    ):
+    with pytest.raises(DataError, match=r"a\.txt: has the same text as .*a\.txt\. Give"):
         read_plain_text([text_file], **SMALL | {"held_out": text_file})
-    with pytest.raises(DataError, match=r"a\.txt: given twice; held-out blocks would be in the"):
-        read_plain_text([text_file, text_file], **SMALL)
     with pytest.raises(DataError, match=r"held-out: must be .* Received: 1$"):
         read_plain_text([text_file], **SMALL | {"held_out": 1.0})
-    with pytest.raises(DataError, match="files: must be one or more"):
-        read_plain_text([], **SMALL)
     packed = tmp_path / "c.gz"
     packed.write_bytes(gzip.compress(text_file.read_bytes())[:-20])
     with pytest.raises(DataError, match=r"c\.gz: cannot be read: "):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import Table, TextSplit, find_task
-from relation_tf.tasks.readers import cut, labelled_rows, line_rows
+from relation_tf.tasks.datasets import cut, labelled_rows, line_rows
 
 MR, IMDB = map(find_task, ("MR", "IMDb"))
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=20)

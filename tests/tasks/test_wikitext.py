@@ -39,33 +39,18 @@ def test_an_instance_is_the_text_below_a_header(tmp_path):
     assert set(text.splits) == {"train", "dev", "test"}
 
 
-HEADERS = [
-    (" = X = ", 1),
-    (" = = X = = ", 2),
-    (" = = = = = X = = = = = ", 5),
-    (" = = E = m c = = ", 2),
-    (" = = =x= = = ", 2),
-]
-NO_HEADERS = [
-    " = X",
-    " = X = = ",
-    " = = X = ",
-    " = = X = = = ",
-    " =X= ",
-    " == X == ",
-    " = X = y ",
-]
-
-
-@pytest.mark.parametrize(("line", "marks"), HEADERS)
-def test_headers(tmp_path, line, marks):
+@pytest.mark.parametrize("line", [" = = = = = X = = = = = ", " = = E = m c = = ", " = = =x= = = "])
+def test_headers(tmp_path, line):
     train = read(tmp_path, f"{ARTICLE} \n{line}\n \n Text . \n")
     assert train.index.tolist() == [1, 6, 8, 12]
-    assert train.labels[3] == (marks == 2)
+    assert train.labels[3] == line.startswith((" = = E", " = = =x"))
     assert train.texts[0][3] == "Text ."
 
 
-@pytest.mark.parametrize("line", NO_HEADERS)
+@pytest.mark.parametrize(
+    "line",
+    [" = X", " = X = = ", " = = X = ", " = = X = = = ", " =X= ", " == X == ", " = X = y "],
+)
 def test_lines_that_look_like_headers(tmp_path, line):
     train = read(tmp_path, f"{ARTICLE} \n{line}\n \n Text . \n")
     assert train.index.tolist() == [1, 6, 8]

@@ -96,6 +96,7 @@ def train(tmp_path, small_glue, suite):
     return run
 
 
+@pytest.mark.slow
 def test_observers_are_called_and_change_no_result(module, train, tmp_path, capsys):
     """A broken callback fails no run."""
     observer = {"callback": f"{module}:Observer", "options": {"folder": str(tmp_path)}}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relation_tf.training.checkpoint import Checkpoint, State
 from relation_tf.training.stopping import AccuracyReached, EarlyStopping, SmoothedEarlyStopping
+from relation_tf.training.trainer import Checkpoint, State
 
 STATE = State(
     history=[{"epoch": 1, "loss": 0.1 + 0.2, "val_loss": math.inf}],

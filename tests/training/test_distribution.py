@@ -17,8 +17,8 @@ from relation_tf.bench.runner import check_requirements
 from relation_tf.errors import SuiteError
 from relation_tf.registry import OPTIMIZERS, register_optimizer
 from relation_tf.tasks import load_task
-from relation_tf.training.checkpoint import Checkpoint
 from relation_tf.training.session import Distribution
+from relation_tf.training.trainer import Checkpoint
 from tests.backends import close
 
 

@@ -13,7 +13,8 @@ from relation_tf.errors import SuiteError
 from relation_tf.networks.language_model import language_model
 from relation_tf.tasks.vocabulary import Vocabulary
 from relation_tf.training import generate, load_pretrained, make_language_model
-from relation_tf.training.pretrained import WEIGHTS, write_weights
+from relation_tf.training.pretrained import write_weights
+from relation_tf.training.pretraining_settings import WEIGHTS
 from tests.backends import close
 
 pytestmark = pytest.mark.tensorflow

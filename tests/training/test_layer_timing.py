@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from relation_tf.config import Method
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.tasks import load_task
 from relation_tf.training import timing
 from relation_tf.training.session import memory_of

@@ -16,17 +16,15 @@ from relation_tf.registry import (
     register_optimizer,
     register_stopping_rule,
 )
-from relation_tf.training.optimizing import _classes, make_optimizer, make_schedule
+from relation_tf.training.optimizing import make_optimizer, make_schedule
 from relation_tf.training.stopping import EarlyStopping, make_rule
 from tests.backends import close
 
 pytestmark = pytest.mark.tensorflow
 
-NAMES = sorted({*OPTIMIZERS, *_classes(keras.optimizers, keras.optimizers.Optimizer)})
 
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_optimizer_sums_the_slices_of_a_token(name):
+@pytest.mark.parametrize("name", ["adam", "SGD", "Muon"])
+def test_an_optimizer_sums_the_slices_of_a_token(name):
     import tensorflow as tf
 
     values, ids = np.array([[1.0, 2.0], [3.0, 4.0], [-1.5, 1.0]], "float32"), [1, 1, 2]

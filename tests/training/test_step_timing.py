@@ -11,7 +11,7 @@ import pytest
 
 from relation_tf.bench import run_suite
 from relation_tf.config import Method
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import compare, make_report
 from relation_tf.tasks import load_task

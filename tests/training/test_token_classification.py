@@ -13,10 +13,9 @@ import pytest
 from keras import ops
 
 from relation_tf.bench import run_suite
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.report import make_report
-from relation_tf.tasks import load_task
-from relation_tf.tasks.diagnostics import presets
+from relation_tf.tasks import diagnostics, load_task
 from tests.backends import close
 
 pytestmark = pytest.mark.tensorflow
@@ -24,8 +23,10 @@ pytestmark = pytest.mark.tensorflow
 
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = {name: replace(each, train=64, held_out=20) for name, each in presets.DIAGNOSTICS.items()}
-    monkeypatch.setattr(presets, "DIAGNOSTICS", few)
+    few = {
+        name: replace(each, train=64, held_out=20) for name, each in diagnostics.DIAGNOSTICS.items()
+    }
+    monkeypatch.setattr(diagnostics, "DIAGNOSTICS", few)
 
 
 def asked(**changes: Any) -> Any:

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from relation_tf.config import list_suites, load_suite
 from relation_tf.errors import DivergedError, SuiteError
 from tests.backends import close
 
@@ -29,14 +27,6 @@ def test_same_seed_gives_the_same_bits_whatever_ran_before(network, name):
     costs = [[row["loss"] for row in trained.history] for trained in (first, again, alone)]
     assert costs[0] == costs[1] == costs[2]
     assert outputs(first) == outputs(again) == outputs(alone) != outputs(other)
-
-
-def test_a_schedule_free_optimizer_starts_at_the_weights_of_the_seed(network):
-    made, _ = network(optimizer="ScheduleFreeAdamW")
-    made.reset(7)
-    weights = made.model.trainable_variables
-    for momentum, weight in zip(made.optimizer._momentums, weights, strict=True):
-        np.testing.assert_array_equal(momentum, weight)
 
 
 # On SST-2; nothing is dropped out.
@@ -178,6 +168,7 @@ def test_bfloat16_is_used_only_for_computation(network, name):
     assert costs != expected
 
 
+@pytest.mark.slow
 def test_xla_does_not_change_training(network, monkeypatch):
     settings = {**EXACT, "epochs": 2}
     plain, config = network("SST-2", **settings)
@@ -200,23 +191,6 @@ def test_xla_does_not_change_training(network, monkeypatch):
     assert {width for ((_, width),) in shapes} <= {8, 16, 24}
     assert sorted({rows for ((rows, _),) in shapes}) == [12, 16]
     assert trained.padding > expected.padding
-
-
-def test_an_estimate_does_not_count_the_compilation_of_xla(network, monkeypatch):
-    from relation_tf.training import task_trainer
-
-    made, _ = network("SST-2", **EXACT, epochs=2, xla=True)
-    now, compiled = [0.0], set()
-
-    def train(part, ids, labels):
-        now[0] += 1.0 if ids[0].shape in compiled else 100.0
-        compiled.add(ids[0].shape)
-        return 0.0, 0
-
-    monkeypatch.setattr(made, "train", train)
-    monkeypatch.setattr(task_trainer, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    assert made.estimate().epoch == 4.0  # steps
-    assert len(compiled) > 1
 
 
 def test_both_branches_of_feature_projection_are_trained(network):
@@ -244,16 +218,6 @@ def test_both_branches_of_feature_projection_are_trained(network):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list_suites())
-def test_every_method_of_every_suite_can_be_built(name):
-    from relation_tf.training.building import build_small_network
-
-    by_method = {config.method: config for config in load_suite(name).runs()}
-    for config in by_method.values():
-        build_small_network(config)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["shared", "adversarial"])
 def test_a_group_answers_for_each_of_its_tasks(grouped, sharing):
     made, config = grouped(sharing)
@@ -271,6 +235,7 @@ def test_a_group_does_not_accumulate_gradients(grouped):
         grouped(optimizer_options={"gradient_accumulation_steps": 4})
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_group_is_the_mean_of_its_tasks(grouped):
     made, config = grouped(epochs=1)
     trained = made.run(config.seed)

@@ -65,7 +65,7 @@ def make_suite(*sharings, **changes):
 @pytest.fixture
 def make(reviews):
     """Return a function that makes the trainer of a method, and its task."""
-    from relation_tf.training.transfer_trainer import TransferTrainer
+    from relation_tf.training.task_trainer import TransferTrainer
 
     def made(sharing="single-channel", change=lambda task: task):
         config = make_suite(sharing).runs()[0]
@@ -117,9 +117,10 @@ def test_shared_layers_are_trained_on_the_other_tasks_and_frozen(make, trainings
     assert [row["epoch"] for row in trained.history] == [*range(1, 13)]
 
 
+@pytest.mark.slow
 def test_epochs_of_a_diverged_transfer_are_those_of_the_run(make, monkeypatch):
     """The loss of the second training, after two epochs of the first one, is not finite."""
-    from relation_tf.training.transfer_trainer import TransferTrainer
+    from relation_tf.training.task_trainer import TransferTrainer
 
     target = TransferTrainer._target
 

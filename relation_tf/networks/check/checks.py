@@ -18,7 +18,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.interrupts import check_interrupts, interrupts_delayed
 from relation_tf.layers.arguments import one_of, positive_integer
 from relation_tf.networks.check.report import TOKEN_READ, LayerCheck, LayerReport, Status
 from relation_tf.networks.classifiers import pair_classifier, sequence_classifier
@@ -35,8 +34,9 @@ from relation_tf.networks.mixing import (
 )
 from relation_tf.networks.next_token import state_change
 from relation_tf.networks.precision import dtype_policy
-from relation_tf.quiet import errors_only
 from relation_tf.registry import Mechanism
+from relation_tf.system import check_interrupts, interrupts_delayed
+from relation_tf.terminal import errors_only
 
 # Relative to the largest entry: in TensorFloat-32, matrix products depend on the shape.
 TOLERANCE = 1e-3

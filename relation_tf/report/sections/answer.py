@@ -286,7 +286,7 @@ def _seeds(pairs: pd.DataFrame) -> str:
 
 
 @register_section("answer")
-class Answer(Section):
+class Findings(Section):
     """Verdicts on all methods, or their means, with costs, and their differences as a figure."""
 
     heading = "Short answer"
@@ -302,7 +302,7 @@ class Answer(Section):
             "answer.jinja",
             data=data,
             incomplete=incomplete,
-            answers=data.by_family(_first_screen),
+            comparisons=data.by_family(_first_screen),
             tables=any(len(part.standings) > 1 or verdict_table(part) for part in parts),
             tested=not data.scores.timed and any(part.tests or part.over_tasks for part in parts),
             generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
@@ -387,10 +387,7 @@ def _best_figure(part: Comparison) -> dict[str, Any] | None:
     if pairs.empty or best is None:
         return None
     first, second = pairs[pairs["a"] == best], pairs[pairs["b"] == best]
-    swapped = second.assign(
-        a=second["b"], b=second["a"],
-        difference=-second["difference"], low=-second["high"], high=-second["low"],
-    )  # fmt: skip
+    swapped = _negated(second).assign(a=second["b"], b=second["a"])
     table = pd.concat([first, swapped])
     finite = np.isfinite(table[["low", "high"]].to_numpy(dtype=float))
     picture = differences(
@@ -402,6 +399,10 @@ def _best_figure(part: Comparison) -> dict[str, Any] | None:
         return None
     return {"picture": picture, "best": best, "estimand": estimand, "assumption": assumption,
             "finite": bool(finite.all())}  # fmt: skip
+
+
+def _negated(pairs: pd.DataFrame) -> pd.DataFrame:
+    return pairs.assign(difference=-pairs["difference"], low=-pairs["high"], high=-pairs["low"])
 
 
 def _compared(part: Comparison) -> tuple[str, pd.DataFrame, Estimand]:
@@ -419,9 +420,7 @@ def _compared(part: Comparison) -> tuple[str, pd.DataFrame, Estimand]:
     pairs = part.pvalues[part.pvalues["task"] == title]
     pairs = pairs.rename(columns={"difference_low": "low", "difference_high": "high"})
     if title in scores.lower_is_better:
-        pairs = pairs.assign(
-            difference=-pairs["difference"], low=-pairs["high"], high=-pairs["low"]
-        )
+        pairs = _negated(pairs)
     test = part.tests.get(title)
     known = None if test is None else test.estimand
     return title, pairs, known or Estimand("", "")

@@ -154,7 +154,8 @@ def capabilities(
         states = (1024 * by_run.max()).to_dict()
     reference = None if verdicts is None else verdicts.reference
     perfect = perfect_score(scores)
-    rows, further = [], []
+    rows: list[dict[str, Any]] = []
+    further: list[dict[str, Any]] = []
     for name in scores.single_tasks:
         task, samples = diagnostic_of(name), scores.samples(name)
         if task is None or name in scores.lower_is_better:  # a user's table of the same name
@@ -172,10 +173,7 @@ def capabilities(
                 "reason": str(judged[method].reason) if method in judged else "",
                 "state_kib": states.get((task, method), math.nan),
             }  # fmt: skip
-            if name == task:
-                rows.append(row)
-            else:
-                further.append(row)
+            (rows if name == task else further).append(row)
     if not rows:
         return None
     tasks = {row["task"] for row in rows}

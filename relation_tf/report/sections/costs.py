@@ -33,7 +33,7 @@ from relation_tf.report.drawing import Panel, Picture, Style
 from relation_tf.report.scores import Scores
 from relation_tf.report.sections.runs import all_runs, load_warnings, read_runs
 from relation_tf.report.sections.verdicts import FAVORABLE, Verdicts
-from relation_tf.stats.spread import error_of_sum
+from relation_tf.stats.samples import error_of_sum
 from relation_tf.tasks.generated import length_of
 from relation_tf.tasks.metrics import find_metric
 
@@ -67,7 +67,7 @@ class LearningCurves(Section):
 
 
 def _learning_panels(results: Results, styles: Mapping[str, Style]) -> Iterator[Panel]:
-    from relation_tf.config.method import TRANSFERRED
+    from relation_tf.config.run import TRANSFERRED
 
     for task in results.suite.tasks:
         # The epochs of a transfer are those of several trainings.

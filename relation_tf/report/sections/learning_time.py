@@ -77,15 +77,10 @@ def _times_of_runs(results: Results) -> pd.DataFrame:
             epochs, times = run["epochs"], run["seconds"]
             seconds = times["training"] + times["evaluation"]
             row = {name: run[name] for name in ("task", "method", "seed", "reached", "epochs")}
-            rows.append(
-                {
-                    **row,
-                    "seconds": seconds,
-                    "seconds_epoch": seconds / epochs,
-                    "seconds_input": times["input"] / epochs,
-                    "seconds_compilation": times["compilation"],
-                }
-            )
+            row |= {"seconds": seconds, "seconds_epoch": seconds / epochs}
+            row["seconds_input"] = times["input"] / epochs
+            row["seconds_compilation"] = times["compilation"]
+            rows.append(row)
     # A failed run did not reach the target either.
     errors, measured = dict(results.failures), {(row["task"], row["method"]) for row in rows}
     rows += [

@@ -28,8 +28,7 @@ from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, number, signed
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
-    from relation_tf.config.published import Published, PublishedFigure
-    from relation_tf.config.suite import Suite
+    from relation_tf.config.suite import Published, PublishedFigure, Suite
     from relation_tf.report.data import ReportData
 
 SECONDS, PER_EPOCH = "seconds", "seconds per epoch"
@@ -185,15 +184,15 @@ def reasons(published: Published, suite: Suite) -> dict[str, list[str]]:
         for name, split in task.scored.items()
         if name not in diagnostics
     }
-    unlike = {name for name, split in splits.items() if not split.startswith(published.split)}
+    other_split = {name for name, split in splits.items() if not split.startswith(published.split)}
     if SOURCES[suite.source].artificial:
         general.append("this suite uses built-in data")
-        unlike = set()
-    elif unlike:
-        unlike.update(averages)
+        other_split = set()
+    elif other_split:
+        other_split.update(averages)
     sentence = _OTHER_SPLIT.format(published.split)
     return {
-        name: [*general, *([sentence] if name in unlike else ())]
+        name: [*general, *([sentence] if name in other_split else ())]
         for name in (*splits, *diagnostics, *averages)
     }
 

@@ -331,7 +331,7 @@ def unlike_pretraining(settings: Sequence[Mapping[str, Any]]) -> Iterator[Statem
 
 
 def _unlike(results: Results) -> Iterator[Statement]:
-    from relation_tf.config.training import Override
+    from relation_tf.config.run import Override
 
     yield from unlike_machines([run["manifest"] for run in results.runs])
     overrides = {str(method.name): method.overrides for method in results.suite.methods()}
@@ -438,7 +438,7 @@ def _columns(timed: Timed) -> Mapping[Column, Show]:
 
 
 @register_section("run")
-class HowRun(Section):
+class MethodsAndSettings(Section):
     """Costs of the runs, and the methods and settings of the suites."""
 
     heading = "Methods and settings"
@@ -462,7 +462,7 @@ class HowRun(Section):
 
 
 @register_section("made")
-class Made(Section):
+class WarningsAndProvenance(Section):
     """Warnings, environment and data."""
 
     heading = "Warnings and provenance"

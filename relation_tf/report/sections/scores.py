@@ -61,7 +61,8 @@ def all_metrics(scores: Scores, results: Results | None) -> pd.DataFrame:
     known = pd.MultiIndex.from_frame(metrics[KEY])
     others = rows[~pd.MultiIndex.from_frame(rows[KEY]).isin(known)]  # averages, scores of tables
     named = metrics.groupby("task", observed=True)["metric"].unique()
-    only = {t: name for t in named.index if [name := scores.only_metric(t)] == [*named[t]]}
+    only = {task: scores.only_metric(task) for task in named.index}
+    only = {task: metric for task, metric in only.items() if [metric] == [*named[task]]}
     others = others.assign(metric=[only.get(task, SCORE) for task in others["task"]])
     tables = [table for table in (metrics, others) if len(table)]
     return pd.concat(tables, ignore_index=True) if tables else metrics

@@ -55,9 +55,8 @@ from relation_tf.stats.comparisons import NOT_SIGNIFICANT, name_pairs, table_of_
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
-from relation_tf.stats.samples import control_first, rank_samples
-from relation_tf.stats.spread import unequal_spread
-from relation_tf.steps import advance
+from relation_tf.stats.samples import control_first, rank_samples, unequal_spread
+from relation_tf.terminal import advance
 from relation_tf.words import at_least, format_level, pvalue_only, signed
 
 if TYPE_CHECKING:
@@ -434,11 +433,9 @@ def spread_warnings(
         tests: The test of each task, from `compare_methods`.
         control: The control, see `Scores.controls`.
     """
-    spreads = {
-        task: str(spread)
-        for task, test in tests.items()
-        if test.procedure.equal_spread and (spread := unequal_spread(test.samples))
-    }
+    equal = {task: test.samples for task, test in tests.items() if test.procedure.equal_spread}
+    ratios = {task: unequal_spread(samples) for task, samples in equal.items()}
+    spreads = {task: str(ratio) for task, ratio in ratios.items() if ratio is not None}
     if spreads:
         procedure = next(iter(tests.values())).procedure
         yield state(
@@ -709,14 +706,9 @@ class OverTasksSection(Section):
         too_few = not scores.timed and common > 1 and 2 <= methods < least
         if test is None and not too_few:
             return []
-        return blocks(
-            "over-tasks.jinja",
-            part=part,
-            scores=scores,
-            over_tasks=test,
-            too_few=too_few,
-            **({} if test is None else _values(test, part)),
-        )
+        values = {} if test is None else _values(test, part)
+        values |= {"part": part, "scores": scores, "over_tasks": test, "too_few": too_few}
+        return blocks("over-tasks.jinja", **values)
 
 
 def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
@@ -738,8 +730,8 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
     }
     if isinstance(result, StratifiedResult):
         null = result.null
-        random = null is not None and null.method == "monte-carlo"
-        values["drawn"] = null.permutations if null is not None and random else None
+        is_random = null is not None and null.method == "monte-carlo"
+        values["drawn"] = null.permutations if null is not None and is_random else None
     if isinstance(result, FriedmanResult):
         if result.signed_ranks is not None and part.pairs_listed:
             values["table"] = _table_over_tasks(test, part)
@@ -887,10 +879,11 @@ def _lines_of_bars(spans: Iterable[tuple[float, float]]) -> list[list[tuple[floa
     """Return bars between two ranks, on the fewest lines without overlap."""
     lines: list[list[tuple[float, float]]] = []
     for low, high in sorted(spans):
-        free = next((line for line in lines if line[-1][1] < low), None)
-        if free is None:
-            lines.append(free := [])
-        free.append((low, high))
+        free = [line for line in lines if line[-1][1] < low]
+        if free:
+            free[0].append((low, high))
+        else:
+            lines.append([(low, high)])
     return lines
 
 

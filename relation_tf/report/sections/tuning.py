@@ -22,9 +22,9 @@ from relation_tf.words import number
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
-    from relation_tf.bench.sweeping import Doubt
+    from relation_tf.bench.sweeping import RangeWarning
+    from relation_tf.config.method import Sweep
     from relation_tf.config.suite import Suite
-    from relation_tf.config.sweep import Sweep
     from relation_tf.report.data import ReportData
 
 
@@ -40,15 +40,15 @@ def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[Statemen
     table, sweep = sweep_of(results), results.suite.sweep
     if table is None or table.empty or sweep is None:
         return
-    from relation_tf.bench.sweeping import doubt, is_best
+    from relation_tf.bench.sweeping import is_best, warn_of_range
 
     tuned = [x for x in results.suite.tuned if x.method in scores.methods]
     kept = [f"{x.method} on {x.task}" for x in tuned if not is_best(results.suite, x, table)]
     if kept:
         yield state("settings_of_smaller_sweep", runs=kept)
-    by_method: dict[str, dict[Doubt, list[str]]] = {}
+    by_method: dict[str, dict[RangeWarning, list[str]]] = {}
     for x in tuned:
-        reason = doubt(results.suite, x, table)
+        reason = warn_of_range(results.suite, x, table)
         if reason:
             by_method.setdefault(x.method, {}).setdefault(reason, []).append(x.task)
     of_reference = by_method.pop(scores.judged_against or "", None)
@@ -57,7 +57,7 @@ def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[Statemen
             "sweep_of_reference",
             reference=scores.judged_against,
             one_seed=len(sweep.seeds) == 1,
-            doubts={reason.words: tasks for reason, tasks in of_reference.items()},
+            doubts={reason.text: tasks for reason, tasks in of_reference.items()},
         )
     if by_method:
         tasks = {name: [*chain.from_iterable(x.values())] for name, x in by_method.items()}

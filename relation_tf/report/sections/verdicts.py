@@ -412,8 +412,11 @@ def verdict_table(part: Comparison) -> Table | None:
         notes = collapsed_note(part.report.collapsed_networks.get(name, 0))
         cells = [Cell("reference", notes=notes), Cell()]
         if name in judged:
-            difference = _difference(judged[name], part, scores.main_tasks[0])
-            cells = [_verdict(judged[name]), replace(difference, notes=[*difference.notes, *notes])]
+            difference = _difference_cell(judged[name], part, scores.main_tasks[0])
+            cells = [
+                _verdict_cell(judged[name]),
+                replace(difference, notes=[*difference.notes, *notes]),
+            ]
         elif name != reference:
             counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
             cells[0] = replace(cells[0], text=listed(counts))
@@ -434,7 +437,7 @@ def unit_of_means(part: Comparison, tasks: int) -> str:
     return ", ".join(filter(None, [part.scores.unit, mean]))
 
 
-def _verdict(row: Any) -> Cell:
+def _verdict_cell(row: Any) -> Cell:
     """Return a verdict with its reason."""
     reason = str(row.reason)
     if row.verdict == "worse" and row.margin and row.beyond_margin:
@@ -445,7 +448,7 @@ def _verdict(row: Any) -> Cell:
     return Cell(str(row.verdict), significant=row.verdict in FAVORABLE, notes=notes)
 
 
-def _difference(row: Any, part: Comparison, task: str) -> Cell:
+def _difference_cell(row: Any, part: Comparison, task: str) -> Cell:
     digits = part.scores.digits(task) + 1
     ends = f"{number(row.low, digits)} to {number(row.high, digits)}"
     return Cell(signed(row.difference, digits), notes=[ends])
@@ -461,8 +464,8 @@ def verdicts_by_task(part: Comparison) -> list[Block]:
     for task, table in verdicts.tasks.items():
         cells: dict[str, Cell] = {}
         for name, row in by_method(table).items():
-            difference = _difference(row, part, task)
-            cell = _verdict(row)
+            difference = _difference_cell(row, part, task)
+            cell = _verdict_cell(row)
             notes = [", ".join([difference.text, *difference.notes]), *cell.notes]
             cells[name] = replace(cell, notes=notes)
         rows.append(Row([scores.with_arrow(task), *map(cells.get, verdicts.methods)]))

@@ -8,11 +8,8 @@ import pytest
 
 from glue_submit import TASKS
 from relation_tf.tasks import find_source, load_task
-from relation_tf.tasks.official import (
-    OFFICIAL_ROWS,
-    sample_note,
-    shortfalls,
-)
+from relation_tf.tasks.datasets import OFFICIAL_ROWS
+from relation_tf.tasks.sources import sample_note, shortfalls
 
 
 @pytest.fixture
@@ -25,11 +22,11 @@ def data(small_glue, tmp_path):
 
 def test_missing_and_short_test_files(data):
     (data / "MNLI" / "test_mismatched.tsv").unlink()
-    found = {each.name: each for each in shortfalls(find_source("MNLI", data=data))}
-    counts = {name: (each.rows, each.expected) for name, each in found.items() if name != "AX"}
-    assert counts == {"MNLI-m": (8, 9796), "MNLI-mm": (None, 9847)}
-    (short,) = (each for each in shortfalls(find_source("MNLI-mm", data=data)))
-    assert short.place == "MNLI/test_mismatched.tsv"
+    of_matched, of_mismatched, _ = shortfalls(find_source("MNLI", data=data))
+    file = data / "MNLI" / "test_matched.tsv"
+    assert of_matched == f"MNLI-m: {file} has 8 rows, not 9,796"
+    assert of_mismatched == "MNLI-mm: MNLI/test_mismatched.tsv is missing (9,847 rows)"
+    assert shortfalls(find_source("MNLI-mm", data=data)) == [of_mismatched]
 
 
 @pytest.mark.parametrize("end", ["\n", "", "\n\n\r\n"])
@@ -41,7 +38,7 @@ def test_an_official_number_of_rows_is_complete(data, end):
     assert sample_note(source, OFFICIAL_ROWS["RTE"]) is None
     with (data / "RTE" / "test.tsv").open("a", encoding="utf-8") as file:
         file.write("\n1\ta\tb\n2\ta\tb\n")
-    assert [each.rows > each.expected for each in shortfalls(source)] == [True]
+    assert len(shortfalls(source)) == 1
 
 
 @pytest.mark.usefixtures("built_in")

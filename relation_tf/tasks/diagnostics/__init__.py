@@ -1,1 +1,0 @@
-"""Generated tasks that show what a mechanism can and cannot do."""
