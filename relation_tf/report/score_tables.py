@@ -70,7 +70,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
         score=[*map(_number, rows["score"], places)],
         diverged=pd.Series(flags, places, dtype=object),
     )
-    _check_unique(rows[key])
+    _check_unique(rows[key], long.unused)
     rows["score"] = rows["score"].mask(rows["diverged"].eq(True))
     if options.failed_as is not None:
         _check_failed_as(options.failed_as, rows, options)
@@ -184,7 +184,7 @@ def _text(name: str, value: Any, row: str) -> str:
     return str(int(integer[1])) if integer else text
 
 
-def _check_unique(rows: pd.DataFrame) -> None:
+def _check_unique(rows: pd.DataFrame, unused: Sequence[str]) -> None:
     again = rows.duplicated().to_numpy()
     if again.any():
         row = int(again.argmax())
@@ -192,6 +192,7 @@ def _check_unique(rows: pd.DataFrame) -> None:
         raise DataError(
             f"{rows.index[row]} repeats {quote(' / '.join(rows.iloc[row]))} of "
             f"{rows.index[first]}; each combination of task, method and seed must occur only once"
+            + (f". Not read: {join_names([*map(repr, unused)])}" if unused else "")
         )
 
 

@@ -136,6 +136,8 @@ def read_source(
     options = options or ComparisonOptions()
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
+        if source.columns.nlevels > 1:  # such as of `DataFrame.pivot`
+            source = source.melt(ignore_index=False)
         rows = [f"{name}, row {index!r}" for index in source.index]
         if any(source.index.names) or source.index.inferred_type == "string":
             source = source.reset_index()  # such as the names of datasets
@@ -171,7 +173,7 @@ def read_source(
     # The report next to its scores knows their metrics and directions.
     if file != path or (file.name == "scores.csv" and (file.parent / "report.json").is_file()):
         reported = read_runs(file.parent)
-        scores = _as_reported(scores, file.parent, reported)
+        scores, read = _as_reported(scores, file.parent, reported), replace(read, layout="")
         runs = pd.concat([runs, reported])
         if len(reported):
             notes += failure_notes(reported[reported["status"] == "failed"])
@@ -184,7 +186,7 @@ def read_source(
     # A pipe can be read only once.
     origin = f"{file}, SHA-256 {digest_of_file(file).hex()}" if file.is_file() else str(file)
     return LoadedScores(
-        label, scores, origin, None, [path], pretraining, manifests, runs=runs, notes=notes
+        label, scores, origin, None, [path], pretraining, manifests, runs, notes, read.layout
     )
 
 

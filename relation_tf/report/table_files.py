@@ -17,8 +17,10 @@ from relation_tf.errors import DataError, quote, reason_of
 from relation_tf.files import LARGEST
 
 _SEPARATORS = ",;\t|"
-_COMMA_DECIMAL = re.compile(r"[+-]?(\d+,\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?%?")
-_POINT_DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?%?")
+_COMMA_DECIMAL = re.compile(r"[+-]?(\d+,\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)? ?%?")
+_POINT_DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)? ?%?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)? ?%?")
+_RULE = re.compile(r":?-+:?")
 
 
 def read_table_file(path: Path) -> pd.DataFrame:
@@ -26,8 +28,9 @@ def read_table_file(path: Path) -> pd.DataFrame:
 
     The format follows from the end of the name: `.xlsx`, `.parquet`, `.jsonl`, `.ndjson`, `.json`
     (a list of objects), else text with separated fields. Text can be UTF-8 or UTF-16; separators
-    are commas, semicolons, tabs or bars, whichever splits the lines into the most fields. Decimal
-    commas are read if fields are not separated by commas and no number has a decimal point.
+    are commas, semicolons, tabs or bars, whichever splits the lines into the most fields. Commas in
+    numbers are decimal if fields are not separated by commas and no number has a decimal point,
+    else they separate thousands.
 
     Returns:
         The cells, as text for text files; without blank rows. The index has the place of each row,
@@ -57,24 +60,39 @@ def read_table_file(path: Path) -> pd.DataFrame:
 def _read_text(path: Path) -> pd.DataFrame:
     text = _decoded(path)
     separator = _separator(text)
+    if separator == "|":  # Markdown
+        text = re.sub(r"(?m)^[^\S\n]*\|(.*)\|[^\S\n]*$", r"\1", text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     header: list[str] | None = None
     rows, lines = [], []
     for fields in reader:
-        if not any(field.strip() for field in fields):
+        fields = [field.strip() for field in fields]
+        if not any(fields) or all(map(_RULE.fullmatch, fields)):
             continue
         if header is None:
-            header = [field.strip() for field in fields]
+            header = fields if not fields[0].startswith("# ") else None
             continue
         if len(fields) != len(header):
             raise DataError(
                 f"{path}:{reader.line_num}: must have {len(header)} fields, as the header. "
                 f"Received: {len(fields)}, {quote(separator.join(fields))}"
             )
-        rows.append([field.strip() for field in fields])
+        rows.append(fields)
         lines.append(f"{path}:{reader.line_num}")
     table = pd.DataFrame(rows, lines, header or [], dtype=object)
-    return table if separator == "," else _with_points(table)
+    if len(rows) > 1 and table.columns.has_duplicates and not any(rows[1][1:]):
+        table = _of_levels(table)
+    return _with_points(table, separator)
+
+
+def _of_levels(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per score of the columns of two levels that pandas writes in three lines."""
+    names, index = [table.columns[0], table.iloc[0, 0]], table.iloc[1, 0]
+    levels = pd.MultiIndex.from_arrays([table.columns[1:], table.iloc[0, 1:]], names=names)
+    scores = table.iloc[2:, 1:].set_axis(levels, axis=1)
+    long = scores.melt(ignore_index=False)
+    long.insert(0, index, table.iloc[2:, 0].reindex(long.index))
+    return long
 
 
 def _decoded(path: Path) -> str:
@@ -108,24 +126,31 @@ def _separator(text: str) -> str:
     return max(_SEPARATORS, key=fields)
 
 
-def _with_points(table: pd.DataFrame) -> pd.DataFrame:
-    """Replace decimal commas by points, if no number has a point."""
-    cells = [cell for name in range(table.shape[1]) for cell in table.iloc[:, name]]
-    if any(map(_POINT_DECIMAL.fullmatch, cells)) or not any(map(_COMMA_DECIMAL.fullmatch, cells)):
-        return table
-
-    def converted(cell: str) -> str:
-        is_number = _COMMA_DECIMAL.fullmatch(cell)
-        return cell.replace(".", "").replace(",", ".") if is_number else cell
-
-    return table.map(converted)
+def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
+    """Replace decimal commas by points and remove commas of thousands."""
+    cells = {cell for name in range(table.shape[1]) for cell in table.iloc[:, name]}
+    decimal = {cell for cell in cells if _COMMA_DECIMAL.fullmatch(cell)}
+    grouped = {cell for cell in cells if _THOUSANDS.fullmatch(cell)}
+    if separator == "," or any(map(_POINT_DECIMAL.fullmatch, cells)):
+        return table.map(lambda cell: cell.replace(",", "") if cell in grouped else cell)
+    if separator != ";" and decimal and decimal <= grouped:
+        raise DataError(
+            f"{table.index[0]}: numbers must have a decimal point or no comma, which can separate "
+            f"decimals or thousands. Received: {quote(min(decimal))}"
+        )
+    return table.map(
+        lambda cell: cell.replace(".", "").replace(",", ".") if cell in decimal else cell
+    )
 
 
 def _read_excel(path: Path) -> pd.DataFrame:
-    """Read the first sheet that is not empty."""
-    sheets = pd.read_excel(path, sheet_name=None, dtype=object)
-    table = next((sheet for sheet in sheets.values() if len(sheet)), pd.DataFrame())
-    return table.set_axis([f"{path}:{number}" for number in range(2, len(table) + 2)])
+    """Read the first sheet with a table; lines of text before its header are left out."""
+    for sheet in pd.read_excel(path, sheet_name=None, header=None, dtype=object).values():
+        rows = sheet[sheet.notna().sum(axis=1) > 1].dropna(axis=1, how="all")
+        if len(rows) > 1:
+            places = [f"{path}:{number + 1}" for number in rows.index[1:]]
+            return rows[1:].set_axis(places).set_axis(rows.iloc[0].fillna(""), axis=1)
+    return pd.DataFrame()
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

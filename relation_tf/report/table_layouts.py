@@ -7,13 +7,13 @@ two ways is refused with an option for each.
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from relation_tf.errors import DataError, did_you_mean, join_names, quote
@@ -30,7 +30,7 @@ _SYNONYMS: Mapping[str, Sequence[str]] = {
     "task": ("task", "dataset", "data set", "env", "environment", "game", "benchmark", "domain",
              "problem", "corpus", "data"),
     "method": ("method", "model", "algorithm", "algo", "system", "approach", "classifier",
-               "learner", "agent", "estimator", "technique", "mechanism", "architecture"),
+               "learner", "agent", "estimator", "technique", "mechanism", "architecture", "params"),
     "seed": ("seed", "random seed", "run", "trial", "fold", "cv fold", "repeat", "repetition",
              "replicate", "rep"),
     "score": ("score", "value", "result", "performance"),
@@ -45,8 +45,17 @@ _MEASURED, _SET = (
     re.compile(r"(summary|metrics|metric)[./]"),
     re.compile(r"(config|params?|tags)[./]"),
 )
-_NO_SCORES = re.compile(r"_?(runtime|step|timestamp|duration|created|epochs?|(start|end) time)")
+_NO_SCORES = re.compile(
+    r"(.* )?(runtime|steps?|timestamp|duration|created|epochs?|size|params|parameters)|"
+    r"(start|end|fit|score|train|training|wall|elapsed) time"
+)
 _OF_SEED = re.compile(r"(?:(?:random )?seed|run|trial|fold|rep|repeat|repetition|s)? ?#?(\d+)")
+_OF_SPLIT = re.compile(r"split(\d+)_test_(.+)")
+_SUMMARY = re.compile(r"(mean|average|avg|std|sd|sem|stderr|rank|min|max|median)\b.*")
+_AVERAGES = re.compile(
+    r"((macro|micro|overall|glue) )?(mean|average|avg\.?|median|std\.?)"
+    r"( (rank|score|of \d+ tasks))?"
+)
 _UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
 _FAILED = re.compile(
     r"[-–—?x]?|n/?a|nan|null|none|missing|failed|failure|fail|error|err|crashed|killed|oom|"
@@ -66,11 +75,13 @@ class LongTable:
         layout: How the table was read, for one line.
         folds: If True, the seeds are folds of a cross-validation, which share training rows. The
             user can say that they do not: `--columns seed=fold`.
+        unused: Columns that differ between rows and have no meaning.
     """
 
     rows: pd.DataFrame
     layout: str
     folds: bool = False
+    unused: Sequence[str] = ()
 
 
 @dataclass
@@ -93,12 +104,15 @@ class _Table:
         return [name for name in self.columns if name not in self.named.values()]
 
     def numeric(self) -> list[str]:
-        """The other columns with numbers, without settings and times of an export of a tracker."""
+        """The other columns with numbers, without settings and times of training."""
         names = [name for name in self.others if is_numeric(self.cells[name])]
+        truths = [name for name in names if {*map(str, self.cells[name])} <= {"True", "False"}]
+        names = [x for x in names if x not in truths or read_name(_bare(x))[1]] or names
         if self.tracked:
             measured = [name for name in names if _MEASURED.match(name)]
-            names = [x for x in names if not _SET.match(x) and not _NO_SCORES.fullmatch(x.lower())]
-            return measured or names
+            names = measured or [name for name in names if not _SET.match(name)]
+        if self.tracked or "method" in self.named:
+            names = [name for name in names if not _NO_SCORES.fullmatch(_words(name))] or names
         return names
 
     def text(self) -> list[str]:
@@ -130,7 +144,7 @@ def understand(
         >>> read.rows["score"].tolist()
         [0.9, 0.8, 0.7, 0.9]
     """
-    found = _Table(_plain(table, where), where)
+    found = _Table(_of_search(_with_keys(_plain(table, where))), where)
     _name(found, columns)
     _read_states(found)
     if metric is not None and "metric" not in found.named:
@@ -144,9 +158,14 @@ def understand(
                 f"{where}: --metric must be {join_names(known, ' or ')}. Received: {metric!r}."
                 f"{did_you_mean(metric, known)}"
             )
+    averages = [name for name in long["task"].unique() if _AVERAGES.fullmatch(str(name).lower())]
+    if averages and len(averages) < long["task"].nunique():
+        long = long[~long["task"].isin(averages)]
+        how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, averages)])}"]))
     long = _with_seeds(long)
-    folds = "seed" not in columns and "fold" in _words(found.named.get("seed", ""))
-    return LongTable(long, _layout(long, found, how), folds)
+    folds = "seed" not in columns and "fold" in _words(found.named.get("seed", how))
+    unused = [name for name in found.others if found.cells[name].nunique() > 1]
+    return LongTable(long, _layout(long, found, how, folds), folds, unused)
 
 
 def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
@@ -164,6 +183,32 @@ def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
     return table
 
 
+def _with_keys(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a column for each key of the dicts in exports of W&B's API."""
+    for name in {"config", "summary"} & {*table}:
+        cells = table[name].map(lambda cell: re.sub(r"\b(nan|inf)\b", "None", str(cell)))
+        try:
+            rows = [ast.literal_eval(cell) for cell in cells]
+            keys = pd.json_normalize(rows).set_axis(table.index)
+        except (ValueError, SyntaxError, AttributeError):
+            continue  # no dicts
+        table = table.drop(columns=name).join(keys.add_prefix(f"{name}."))
+    return table
+
+
+def _of_search(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per fold and metric, if the table is `cv_results_` of scikit-learn."""
+    names = [*map(str, table)]
+    splits = {name: found for name in names if (found := _OF_SPLIT.fullmatch(name))}
+    if not splits:
+        return table
+    kept = [name for name in names if not re.match(r"(split\d+|mean|std|rank|param)_", name)]
+    rows = table.melt(kept, [*splits], "fold", "score", ignore_index=False)
+    metrics = rows["fold"].map(lambda name: splits[name][2])
+    rows["fold"] = rows["fold"].map(lambda name: splits[name][1])
+    return rows if (metrics == "score").all() else rows.assign(metric=metrics)
+
+
 def _name(table: _Table, columns: Mapping[str, str]) -> None:
     """Give columns a meaning: by the user's names, then by ours and their synonyms."""
     for key, name in columns.items():
@@ -172,19 +217,19 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         table.named[key] = _column(table, name, f"--columns {key}={name}")
     replaced = [key for key, name in table.named.items() if key in table.cells and key != name]
     table.cells = table.cells.drop(columns=[x for x in replaced if x not in table.named.values()])
-    known = {name: _words(name) for name in table.columns}
     for key in COLUMNS:
-        if key in table.named:
-            continue
-        for synonym in _SYNONYMS[key]:
-            fitting = [name for name in table.others if known[name] == synonym]
-            if fitting:
-                table.named[key] = fitting[0]
-                break
-    # A column of text named "data" or "run" is what it says; numbers under such names are scores.
+        ends = ("", " name", " id") if key in ("task", "method") else ("",)
+        known = [f"{word}{end}" for word in _SYNONYMS[key] for end in ends]
+        fitting = [name for name in table.others if _words(name) in known]
+        if key not in table.named and fitting:
+            table.named[key] = min(fitting, key=lambda name: known.index(_words(name)))
+    # Text or ids under such a name are what it says; other numbers are scores.
     for key in ("task", "method"):
-        if key not in columns and key in table.named and is_numeric(table.cells[table.named[key]]):
-            del table.named[key]
+        if key not in columns and key in table.named:
+            cells = table.cells[table.named[key]]
+            numbers = {*map(parsed, cells)} if is_numeric(cells) else {None}
+            if numbers <= {0, 1} or not all(x is None or x.is_integer() for x in numbers):
+                del table.named[key]
 
 
 def _column(table: _Table, wanted: str, option: str) -> str:
@@ -202,9 +247,10 @@ def _column(table: _Table, wanted: str, option: str) -> str:
 def _read_states(table: _Table) -> None:
     """Mark the failed runs of an export of a tracker."""
     words = {_words(name): name for name in table.columns}
-    if not any(signs <= {*words} for signs in _TRACKED):
+    table.tracked = any(signs <= {*words} for signs in _TRACKED)
+    if not table.tracked:
+        table.tracked = any(map(_MEASURED.match, table.columns))
         return
-    table.tracked = True
     for name in (words[state] for state in _STATES if state in words):
         lost = table.cells[name].map(lambda cell: bool(_FAILED.fullmatch(str(cell).lower())))
         numbers = [x for x in table.columns if x != name and is_numeric(table.cells[x])]
@@ -223,10 +269,12 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     if not numbers:
         _refuse(table, "there is no column of scores")
     seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
-    if len(seeds) == len(numbers) > 1 and "seed" not in table.named:
+    others = [x for x in numbers if x not in seeds and not _SUMMARY.fullmatch(_words(x))]
+    if len(seeds) > 1 and not others and "seed" not in table.named:
         _complete(table)
-        return _melted(table, seeds, "seed"), "seeds in columns"
-    metrics = [name for name in numbers if read_name(_bare(name))[1]]
+        folds = any("fold" in _words(name) for name in seeds)
+        return _melted(table, seeds, "seed"), f"{'folds' if folds else 'seeds'} in columns"
+    metrics = [name for name in numbers if read_name(_bare(name))[1] or name.endswith("score")]
     if "method" in table.named:
         candidates = metrics or numbers
         if len(candidates) == 1 or "task" in table.named or table.tracked:
@@ -283,14 +331,18 @@ def _refuse_rows(table: _Table, numbers: Sequence[str]) -> NoReturn:
 
 
 def _complete(table: _Table) -> None:
-    """Find the method and the task among columns of text, if only one reading is possible."""
-    names = table.text()
-    if "method" not in table.named:
-        if not names:
-            _refuse(table, "there is no column of methods")
-        if len(names) > 1:
-            _refuse(table, "it is not clear which column is the method", f"method={names[-1]}")
-        table.named["method"] = names[0]
+    """Find the method among columns of text and settings, if only one reading is possible."""
+    if "method" in table.named:
+        return
+    names = [x for x in table.others if _SET.match(x) or not is_numeric(table.cells[x])]
+    if not names:
+        _refuse(table, "there is no column of methods")
+    rows = len(table.cells)
+    fitting = [x for x in names if 1 < table.cells[x].nunique() < rows] or names
+    if len(fitting) > 1:
+        options = " or ".join(f"method={name}" for name in fitting[:3])
+        _refuse(table, "it is not clear which column is the method", options)
+    table.named["method"] = fitting[0]
 
 
 def _of_metric(table: _Table, candidates: Sequence[str]) -> pd.DataFrame:
@@ -310,7 +362,7 @@ def _renamed(table: _Table) -> pd.DataFrame:
     score = _bare(table.named["score"])
     if "task" not in rows:
         rows.insert(0, "task", score)
-    if "metric" not in rows and read_name(score)[1]:
+    if "metric" not in rows and _words(score) not in _SYNONYMS["score"]:
         rows["metric"] = score
     return rows
 
@@ -341,15 +393,16 @@ def _with_seeds(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(seed=numbers.astype(str))
 
 
-def _layout(rows: pd.DataFrame, table: _Table, how: str) -> str:
+def _layout(rows: pd.DataFrame, table: _Table, how: str, folds: bool) -> str:
     """Return numbers of tasks, methods and seeds, and the columns that were read."""
     sizes = rows.groupby(["task", "method"], dropna=False)["seed"].nunique()
     low, high = int(sizes.min()), int(sizes.max())
-    seeds = "one score each" if high == 1 else f"{low} to {high} seeds" if low < high else ""
-    used = [name for name in table.named.values() if name != ROW and name]
+    name = "fold" if folds else "seed"
+    seeds = "one score each" if high == 1 else f"{low} to {high} {name}s" if low < high else ""
+    used = [column for column in table.named.values() if column != ROW and column]
     shape = " x ".join(
         [count(rows["task"].nunique(), "task"), count(rows["method"].nunique(), "method")]
-        + ([] if seeds else [count(high, "seed")])
+        + ([] if seeds else [count(high, name)])
     )
     columns = f"column{'s' if len(used) > 1 else ''} {', '.join(used)}" if used else ""
     parts = [", ".join(filter(None, [shape, seeds])), ", ".join(filter(None, [columns, how]))]
@@ -379,9 +432,13 @@ def _words(name: str) -> str:
 
 
 def is_numeric(column: pd.Series) -> bool:
-    """Return True for a column of numbers and failed runs, with at least one number."""
-    numbers = [parsed(cell) for cell in column.tolist()]
-    return None not in numbers and any(not math.isnan(x) for x in numbers if x is not None)
+    """Return True for a column of numbers and failed runs, most of which are numbers.
+
+    Scores with deviations and a few cells of other text are errors that are found later.
+    """
+    numbers = [0.0 if has_spread(cell) else parsed(cell) for cell in column.tolist()]
+    known = sum(number is not None and not math.isnan(number) for number in numbers)
+    return known > 0 and known >= numbers.count(None)
 
 
 def parsed(cell: Any) -> float | None:
@@ -394,9 +451,9 @@ def parsed(cell: Any) -> float | None:
         >>> parsed("85.3 %"), parsed("OOM"), parsed("mlp")
         (85.3, nan, None)
     """
-    if cell is None or cell is pd.NA or isinstance(cell, bool | np.bool_):
-        return math.nan if cell is None or cell is pd.NA else None
-    text = str(cell).strip()
+    if cell is None or cell is pd.NA:
+        return math.nan
+    text = {"True": "1", "False": "0"}.get(str(cell), str(cell).strip())
     if _FAILED.fullmatch(text.lower()) or _DIVERGED.fullmatch(text.lower()):
         return math.nan
     text = text.removesuffix("%").rstrip()
