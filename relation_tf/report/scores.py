@@ -49,7 +49,8 @@ class Scores:
         directions: Direction of each task; averages have that of their tasks.
         control: Method to compare all others with; by default all pairs are compared.
         same_unit: If True, all tasks are declared to have one unit.
-        folds: If True, seeds are folds of a cross-validation, which are not independent.
+        folds: If True, scores of a seed are pairs: seeds are folds of a cross-validation, or items.
+        items: If True, seeds are test items, with a score of 0 or 1.
         in_points: If True, scores are fractions and a page shows them times 100.
         points: Other display factors by task, for metrics in other units.
         of_tables: Tasks of tables, which do not name the units of their scores.
@@ -79,6 +80,7 @@ class Scores:
     directions: Mapping[str, Direction] = field(default_factory=dict)
     control: str | None = None
     folds: bool = False
+    items: bool = False
     same_unit: bool = False
     in_points: bool = False
     alpha: float = 0.05
@@ -240,7 +242,8 @@ class Scores:
     @property
     def procedure(self) -> Procedure:
         """The statistical procedure."""
-        return PROCEDURES.find(self.test or default_procedure(self.control, folds=self.folds))
+        default = default_procedure(self.control, folds=self.folds, items=self.items)
+        return PROCEDURES.find(self.test or default)
 
     @property
     def procedure_over_tasks(self) -> Procedure:

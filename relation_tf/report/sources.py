@@ -341,6 +341,7 @@ def join(
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
         folds=any(source.scores.folds for source in sources),
+        items=all(source.scores.items for source in sources),
         artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )

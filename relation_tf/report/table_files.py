@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -190,17 +190,9 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
     return _of_objects(rows, places)
 
 
-def _of_objects(rows: Sequence[Mapping[str, Any]], places: Sequence[str]) -> pd.DataFrame:
+def _of_objects(rows: Sequence[dict[str, Any]], places: Sequence[str]) -> pd.DataFrame:
     """Return objects as a table; a nested object has a column for each of its keys, `a.b`."""
-    return pd.DataFrame([dict(_flat(row)) for row in rows], [*places], dtype=object)
-
-
-def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    for key, value in row.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+    return pd.json_normalize([*rows]).set_axis([*places]).astype(object)
 
 
 _READERS: Mapping[str, Callable[[Path], pd.DataFrame]] = {

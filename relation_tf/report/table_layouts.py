@@ -26,13 +26,14 @@ Key: TypeAlias = Literal["task", "method", "seed", "score", "metric", "split", "
 ROW = "#"
 """Name for the number of the row, in place of a column."""
 
+_ITEMS = ("item", "example", "question id", "example id", "instance", "doc id", "idx", "id")
 _SYNONYMS: Mapping[str, Sequence[str]] = {
     "task": ("task", "dataset", "data set", "env", "environment", "game", "benchmark", "domain",
              "problem", "corpus", "data"),
     "method": ("method", "model", "algorithm", "algo", "system", "approach", "classifier",
                "learner", "agent", "estimator", "technique", "mechanism", "architecture", "params"),
     "seed": ("seed", "random seed", "run", "trial", "fold", "cv fold", "repeat", "repetition",
-             "replicate", "rep"),
+             "replicate", "rep", *_ITEMS),
     "score": ("score", "value", "result", "performance"),
     "metric": ("metric", "measure", "metric name"),
     "split": ("split", "subset", "partition"),
@@ -73,14 +74,15 @@ class LongTable:
         rows: Columns `task`, `method`, `seed` and `score`, and, if known, `metric`, `split` and
             `diverged`; the index has the place of each row.
         layout: How the table was read, for one line.
-        folds: If True, the seeds are folds of a cross-validation, which share training rows. The
-            user can say that they do not: `--columns seed=fold`.
+        rows_are: `"seed"`; `"fold"` if the seeds are folds of a cross-validation, which share
+            training rows, or `"item"` if they are items with scores of 0 or 1. The user can say
+            that they are independent: `--columns seed=fold`.
         unused: Columns that differ between rows and have no meaning.
     """
 
     rows: pd.DataFrame
     layout: str
-    folds: bool = False
+    rows_are: str = "seed"
     unused: Sequence[str] = ()
 
 
@@ -163,9 +165,13 @@ def understand(
         long = long[~long["task"].isin(averages)]
         how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, averages)])}"]))
     long = _with_seeds(long)
-    folds = "seed" not in columns and "fold" in _words(found.named.get("seed", how))
+    seed, rows_are = _words(found.named.get("seed", how)), "seed"
+    if "seed" not in columns and "fold" in seed:
+        rows_are = "fold"
+    if "seed" not in columns and seed in _ITEMS and {*map(parsed, long["score"])} <= {0, 1}:
+        rows_are = "item"
     unused = [name for name in found.others if found.cells[name].nunique() > 1]
-    return LongTable(long, _layout(long, found, how, folds), folds, unused)
+    return LongTable(long, _layout(long, found, how, rows_are), rows_are, unused)
 
 
 def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
@@ -275,7 +281,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
         folds = any("fold" in _words(name) for name in seeds)
         return _melted(table, seeds, "seed"), f"{'folds' if folds else 'seeds'} in columns"
     metrics = [name for name in numbers if read_name(_bare(name))[1] or name.endswith("score")]
-    if "method" in table.named:
+    if "method" in table.named or table.tracked:
         candidates = metrics or numbers
         if len(candidates) == 1 or "task" in table.named or table.tracked:
             return _of_metric(table, candidates), ""
@@ -299,7 +305,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
 def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str]:
     """Read a table whose column of text has an unknown name, by its values or the columns'."""
     names = table.text()
-    if table.tracked or len(names) > 1:
+    if len(names) > 1:
         _refuse(table, "it is not clear which column is the method", f"method={names[0]}")
     (text,) = names
     if len(numbers) == 1:
@@ -393,11 +399,10 @@ def _with_seeds(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(seed=numbers.astype(str))
 
 
-def _layout(rows: pd.DataFrame, table: _Table, how: str, folds: bool) -> str:
+def _layout(rows: pd.DataFrame, table: _Table, how: str, name: str) -> str:
     """Return numbers of tasks, methods and seeds, and the columns that were read."""
     sizes = rows.groupby(["task", "method"], dropna=False)["seed"].nunique()
     low, high = int(sizes.min()), int(sizes.max())
-    name = "fold" if folds else "seed"
     seeds = "one score each" if high == 1 else f"{low} to {high} {name}s" if low < high else ""
     used = [column for column in table.named.values() if column != ROW and column]
     shape = " x ".join(

@@ -10,6 +10,7 @@ from .estimates import mean_interval as mean_interval
 from .estimates import probability_of_improvement as probability_of_improvement
 from .folds import CorrectedTResult as CorrectedTResult
 from .folds import corrected_resampled_t as corrected_resampled_t
+from .folds import mcnemar_holm as mcnemar_holm
 from .items import RowTest as RowTest
 from .items import ScoreErrors as ScoreErrors
 from .items import mcnemar as mcnemar

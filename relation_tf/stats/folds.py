@@ -1,4 +1,4 @@
-"""Test of methods on the folds of a cross-validation, which share their training rows."""
+"""Tests of methods in pairs of scores: on folds of a cross-validation and on test items."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.comparisons import Estimand, PairwiseResult, pairwise_result
+from relation_tf.stats.items import mcnemar
 from relation_tf.stats.pair_tests import holm
 from relation_tf.stats.samples import (
     FloatArray,
@@ -23,19 +24,19 @@ from relation_tf.stats.samples import (
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CorrectedTResult(PairwiseResult):
-    """Result of `corrected_resampled_t`: a `PairwiseResult` with intervals of mean differences.
+    """Result of `corrected_resampled_t` or `mcnemar_holm`, with intervals of mean differences.
 
-    The intervals use Bonferroni's correction, p uses Holm's. An interval is infinite if the
-    differences of a pair do not vary over the folds.
+    The intervals are those of the t test, with Bonferroni's correction; p uses Holm's. An interval
+    is infinite if the differences of a pair do not vary.
 
     Attributes:
-        ratio: Number of test rows of a fold divided by its training rows.
+        ratio: Number of test rows of a fold divided by its training rows; 0 for items.
     """
 
     ratio: float
 
     estimand = Estimand(
-        "difference of means", "It assumes approximately normal differences over the folds."
+        "difference of means", "It assumes approximately normal means of the differences."
     )
 
     def _limits(self, level: float) -> FloatArray:
@@ -138,3 +139,62 @@ def _corrected(first: FloatArray, second: FloatArray, ratio: float) -> tuple[flo
         return float(differences.mean()), 0.0
     variance = (1 / differences.size + ratio) * differences.var(ddof=1)
     return float(differences.mean()), math.sqrt(variance)
+
+
+def mcnemar_holm(
+    samples: Samples,
+    alpha: float = 0.05,
+    *,
+    control: Hashable | None = None,
+    higher_is_better: bool = True,
+) -> CorrectedTResult:
+    """Compare methods on the same test items with McNemar's exact test.
+
+    Each pair is tested with `mcnemar` (mid-p). p is adjusted for several pairs with Holm's method.
+    The result generalizes to other items for these trained models, not to other seeds.
+
+    Args:
+        samples: Scores of each method, as in `steel_dwass`: 1 for a right item, 0 for a wrong one;
+            item i of all methods is at place i.
+        alpha: Level of the test.
+        control: Method to compare all others with; by default all pairs are compared.
+        higher_is_better: If True, 1 is the better score.
+
+    Returns:
+        A `CorrectedTResult`. The statistic is the number of items on which only the second method
+        has a 1, minus that of the first.
+
+    Raises:
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If methods have different numbers of items, a score is not 0 or 1, the control
+            is not among the samples, or an option is out of range.
+
+    Example:
+        >>> first, second = [1] * 11 + [0] * 9, [1] * 10 + [0] + [1] * 8 + [0]
+        >>> result = mcnemar_holm({"small": first, "large": second})
+        >>> print(f"{result.pvalue.loc['small', 'large']:.4f}")
+        0.0215
+    """
+    check_probability("alpha", alpha)
+    ranked = rank_samples(samples, control, higher_is_better=higher_is_better)
+    groups = list(ranked.scores.values())
+    if (
+        len({group.size for group in groups}) > 1
+        or not np.isin(np.concatenate(groups), (0, 1)).all()
+    ):
+        raise ValueError("all methods must have a score of 0 or 1 on the same items")
+    truth = np.ones(groups[0].size)
+    tests = [
+        mcnemar(groups[i], groups[j], truth)
+        for i, j in index_pairs(len(groups), control is not None)
+    ]
+    result = pairwise_result(
+        PROCEDURES["mcnemar" if control is None else "mcnemar-control"],
+        ranked,
+        [test.difference * test.num_rows for test in tests],
+        holm(np.array([test.pvalue for test in tests])),
+        alpha=alpha,
+        higher_is_better=higher_is_better,
+        control=control,
+    )
+    return CorrectedTResult(**vars(result), ratio=0.0)

@@ -16,7 +16,7 @@ from relation_tf.stats.design import (
     samples_needed,
     stratified_attainable_pvalue,
 )
-from relation_tf.stats.folds import corrected_resampled_t
+from relation_tf.stats.folds import corrected_resampled_t, mcnemar_holm
 from relation_tf.stats.over_tasks import (
     friedman_nemenyi,
     friedman_wilcoxon,
@@ -62,6 +62,10 @@ for _name, _procedure in {
     "corrected-t-control": Procedure(
         corrected_resampled_t, "against-control", "Corrected resampled t test with Holm", "t"
     ),
+    "mcnemar": Procedure(mcnemar_holm, "all-pairs", "McNemar's test with Holm", "b − c"),
+    "mcnemar-control": Procedure(
+        mcnemar_holm, "against-control", "McNemar's test with Holm", "b − c"
+    ),
     "stratified-steel-dwass": Procedure(
         stratified_steel_dwass, "over-tasks", "Stratified Steel-Dwass", "W*",
         stratified_attainable_pvalue, equal_spread=True,
@@ -90,18 +94,19 @@ for _name, _procedure in {
     PROCEDURES.add(_name, _procedure, __name__)
 
 
-def default_procedure(control: object = None, *, folds: bool = False) -> str:
+def default_procedure(control: object = None, *, folds: bool = False, items: bool = False) -> str:
     """Return the default procedure on a task.
 
     It is `"steel-dwass"`, or `"steel"` with a control; for folds of a cross-validation the
-    corrected resampled t test.
+    corrected resampled t test, for items McNemar's test.
 
     Args:
         control: The method that all others are compared with, or None.
         folds: If True, the scores of a method are those of folds.
+        items: If True, the scores of a method are 0 or 1 for each item.
     """
-    if folds:
-        return "corrected-t" if control is None else "corrected-t-control"
+    if folds or items:
+        return ("mcnemar" if items else "corrected-t") + ("" if control is None else "-control")
     return "steel-dwass" if control is None else "steel"
 
 

@@ -322,3 +322,38 @@ def test_names_and_scores_have_limits(row, said):
     table = pd.DataFrame([row], columns=["task", "method", "seed", "score"])
     with pytest.raises(DataError, match=said):
         compare(table)
+
+
+@pytest.mark.parametrize(("cell", "message"), [
+    ("85.3 ± 0.4", "t.csv:3: the score must be one number, not a mean with its deviation"),
+    ("O.85", "t.csv:3: the score must be a number, or empty for a failed run. Received: 'O.85'"),
+])  # fmt: skip
+def test_a_column_of_scores_with_other_text_is_not_left_out(tmp_path, cell, message):
+    path = tmp_path / "t.csv"
+    path.write_text(f"dataset,x,y,z\nA,1,2,3\nB,1,{cell},3\n")
+    with pytest.raises(DataError) as error:
+        compare(path)
+    assert message in str(error.value)
+
+
+def test_repeated_rows_name_the_columns_that_are_not_read(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("task,method,seed,step,score\nA,x,1,1,.5\nA,x,1,2,.6\n")
+    with pytest.raises(DataError, match=r"t\.csv:3 repeats .* Not read: 'step'$"):
+        compare(path)
+
+
+def test_an_unknown_metric_has_a_name(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("task,method,FVU\nA,x,1\nA,x,2\nA,y,3\nA,y,5\n")
+    assert compare(path, lower_is_better="FVU").data.scores.lower_is_better == {"A"}
+
+
+def test_what_was_read_is_printed(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("dataset,x,y\nA,1,2\nB,1,3\n")
+    said = "Read t: 2 tasks x 2 methods, one score each; column dataset, methods in columns."
+    assert said in str(compare(path))
+    table = pd.read_csv(path).assign(seed=1).pivot(index="dataset", columns=["seed"])
+    table.columns = table.columns.set_names(["model", "seed"])
+    assert "2 tasks x 2 methods, one score each; columns dataset" in str(compare(table))

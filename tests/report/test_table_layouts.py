@@ -44,6 +44,15 @@ def scores(long):
      "1 task x 2 methods x 2 seeds; columns task, seed, methods in columns"),
     ("problem,x,y\nA,.5,.7\nA,.6,.8\n",
      "1 task x 2 methods x 2 seeds; column problem, methods in columns"),
+    ("env_id,algo,seed1,seed2,mean,std\nA,x,.5,.6,.55,.05\nA,y,.7,.8,.75,.05\n",
+     "1 task x 2 methods x 2 seeds; columns env_id, algo, seeds in columns"),
+    ("dataset,model_name,batch_size,num_epochs,train_time,eval_score\n"
+     "A,x,32,3,9.5,.5\nA,x,32,3,9.6,.6\nA,y,64,3,9.7,.7\nA,y,64,3,9.8,.8\n",
+     "1 task x 2 methods x 2 seeds; columns dataset, model_name, eval_score"),
+    ("model,x,x,y,y\nrun,1,2,1,2\ntask,,,,\nA,.5,.6,.7,.8\n",  # columns of DataFrame.pivot
+     "1 task x 2 methods x 2 seeds; columns task, model, run, value"),
+    ("| task | x | y |\n|:--|--:|--:|\n| A | .5 | .7 |\n| A | .6 | .8 |\n",
+     "1 task x 2 methods x 2 seeds; column task, methods in columns"),
 ])  # fmt: skip
 def test_seeds_of_methods(tmp_path, text, layout):
     long = read(tmp_path, text)
@@ -60,6 +69,10 @@ def test_seeds_of_methods(tmp_path, text, layout):
     ("classifier,iris,wine\nsvm,.9,.8\nknn,.7,.6\n", "column classifier, tasks in columns"),
     ("model,dataset,acc\nsvm,iris,.9\nsvm,wine,.8\nknn,iris,.7\nknn,wine,.6\n",
      "columns dataset, model, acc"),
+    ("dataset,svm,knn\niris,.9,.7\nwine,.8,.6\nAverage,.85,.65\n",
+     "column dataset, methods in columns, without 'Average'"),
+    ("classifier,iris,wine,Avg.\nsvm,.9,.8,.85\nknn,.7,.6,.65\n",
+     "column classifier, tasks in columns, without 'Avg.'"),
 ])  # fmt: skip
 def test_one_score_for_each_dataset(tmp_path, text, how):
     long = read(tmp_path, text)
@@ -92,6 +105,48 @@ def test_exports_of_trackers(tmp_path):
     }  # fmt: skip
     with pytest.raises(DataError, match="choose one: --metric acc or --metric loss"):
         read(tmp_path, mlflow)
+    # The only setting that differs between runs is the method.
+    optimizers = mlflow.replace("params.model", "params.optimizer").replace(".loss", ".train_time")
+    optimizers += "c,FINISHED,rel,A,2,.1,.8,.2\n"
+    assert scores(read(tmp_path, optimizers))["A", "rel", "2"] == ".8"
+    with pytest.raises(DataError, match=r"method=params\.lr or method=params\.depth"):
+        read(tmp_path, "params.lr,params.depth,metrics.acc\n1,1,.5\n1,2,.6\n2,1,.7\n2,2,.8\n")
+
+
+def test_export_of_the_api_of_wandb(tmp_path):
+    runs = [(name, {"acc": acc, "_step": 9, "lost": math.nan}, {"model": name[0], "lr": 0.1})
+            for name, acc in (("x1", 0.5), ("x2", 0.6), ("y1", 0.7), ("y2", 0.8))]  # fmt: skip
+    text = pd.DataFrame(runs, columns=["name", "summary", "config"]).to_csv()
+    long = read(tmp_path, text)
+    assert long.layout == "1 task x 2 methods x 2 seeds; columns config.model, summary.acc"
+    assert scores(long)["acc", "y", "2"] == "0.8"
+
+
+def test_results_of_a_search_of_scikit_learn(tmp_path):
+    found = {"mean_fit_time": [0.1, 0.1], "param_C": [1, 9], "params": [{"C": 1}, {"C": 9}],
+             "split0_test_f1": [0.5, 0.6], "split1_test_f1": [0.7, 0.8], "mean_test_f1": [0.6, 0.7],
+             "split0_test_acc": [0.1, 0.2], "split1_test_acc": [0.3, 0.4],
+             "rank_test_f1": [2, 1]}  # fmt: skip
+    long = read(tmp_path, pd.DataFrame(found).to_csv(), metric="f1")
+    assert long.layout == "1 task x 2 methods x 2 folds; columns params, fold, score, metric"
+    assert [*long.rows["score"]] == ["0.5", "0.6", "0.7", "0.8"]
+    assert [*long.rows["seed"]] == ["0", "0", "1", "1"]
+
+
+def test_ids_of_datasets(tmp_path):
+    text = "dataset,model,fold,score\n3,x,1,.5\n3,y,1,.6\n11,x,1,.7\n11,y,1,.8\n"
+    assert scores(read(tmp_path, text))["11", "y", "1"] == ".8"
+
+
+@pytest.mark.parametrize("text", [
+    "item,x,y\nq1,1,1\nq2,1,0\nq3,0,0\n",
+    "id,model,correct\nq1,x,True\nq2,x,True\nq3,x,False\nq1,y,True\nq2,y,False\nq3,y,False\n",
+])  # fmt: skip
+def test_items(tmp_path, text):
+    long = read(tmp_path, text)
+    assert long.rows_are == "item"
+    assert long.layout.startswith("1 task x 2 methods x 3 items; column")
+    assert read(tmp_path, text.replace("1", ".4").replace("True", ".4")).rows_are == "seed"
 
 
 @pytest.mark.parametrize(
@@ -115,8 +170,10 @@ def test_a_metric_of_several(tmp_path):
 
 def test_folds_are_known(tmp_path):
     text = LONG.replace("seed", "fold")
-    assert read(tmp_path, text).folds
-    assert not read(tmp_path, LONG).folds
+    assert read(tmp_path, text).rows_are == "fold"
+    assert read(tmp_path, text, {"seed": "fold"}).rows_are == "seed"
+    assert read(tmp_path, LONG).rows_are == "seed"
+    assert read(tmp_path, "model,Fold 1,Fold 2\nx,.5,.6\ny,.7,.8\n").rows_are == "fold"
 
 
 @pytest.mark.parametrize(("text", "options"), [
@@ -160,6 +217,35 @@ def test_formats_of_files(tmp_path):
     pd.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
     table = read_table_file(tmp_path / "t.parquet")
     assert scores(understand(table, "t", {})) == expected
+
+
+def test_excel(tmp_path):
+    """Notes, titles and empty columns are left out."""
+    pytest.importorskip("openpyxl")
+    cells = [["task", "x", "y"], ["A", 1, 2], ["B", 3, 4]]
+    rows = [[None, "Accuracies of 2024", None, None], [None] * 4, *([None, *x] for x in cells)]
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        for name, table in {"notes": [["by Ann"]], "scores": rows}.items():
+            pd.DataFrame(table).to_excel(book, sheet_name=name, header=False, index=False)
+    table = read_table_file(tmp_path / "t.xlsx")
+    assert [x.rpartition(":")[2] for x in table.index] == ["4", "5"]
+    assert scores(understand(table, "t", {}))["B", "y", "1"] == "4"
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ('task,x,y\nA,"1,234.5","2,000"\n', [1234.5, 2000]),
+    ("task;x;y\nA;1.234,5;2000,0\n", [1234.5, 2000]),
+    ("task;x;y\nA;1,234;2,000\n", [1.234, 2]),
+    ("task\tx\ty\nA\t1,234\t0,500\n", [1.234, 0.5]),
+    ("task;x;y\nA;85,3 %;0,5 %\n", [85.3, 0.5]),
+])  # fmt: skip
+def test_commas_in_numbers(tmp_path, text, expected):
+    assert [*map(parsed, read(tmp_path, text).rows["score"])] == expected
+
+
+def test_commas_that_can_be_decimal_or_of_thousands(tmp_path):
+    with pytest.raises(DataError, match=r"t\.csv:2: numbers must have a decimal point or no comma"):
+        read(tmp_path, "task\tx\ty\nA\t1,234\t2,500\n")
 
 
 @pytest.mark.parametrize(("name", "content", "message"), [
