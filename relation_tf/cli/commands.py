@@ -293,13 +293,13 @@ def compare(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="Folder of a suite or report, or CSV file (columns task, method, seed, score; or "
-            "task, seed and one column per method).",
+            help="Folder of a suite or report, or table as CSV, Excel, Parquet or JSON (columns "
+            "task, method, seed, score; or task, seed and one column per method).",
         ),
     ],
     **options: Any,
 ) -> None:
-    """Compare finished suites, reports or CSV files of scores, without training.
+    """Compare finished suites, reports or tables of scores, without training.
 
     Writes report.html, report.md, LaTeX tables (report.tex) and tables as CSV.
     """

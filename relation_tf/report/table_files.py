@@ -45,12 +45,16 @@ def read_table_file(path: Path) -> pd.DataFrame:
     read = _READERS.get(path.suffix.lower(), _read_text)
     try:
         table = read(path)
+    except DataError:
+        raise
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {reason_of(error)}") from error
     except ImportError as error:
         raise DataError(
-            f"{path}: reading {path.suffix} needs {error.name}: pip install 'relation_tf[tables]'"
+            f"{path}: {path.suffix} needs the extra 'tables': pip install 'relation_tf[tables]'"
         ) from error
+    except Exception as error:  # readers of damaged archives raise errors of many kinds
+        raise DataError(f"{path}: is not a {path.suffix} file, or damaged") from error
     if table.columns.empty:
         raise DataError(f"{path}: the file is empty; it must have a header and one row per score")
     blank = table.map(lambda cell: cell is None or cell != cell or not str(cell).strip())

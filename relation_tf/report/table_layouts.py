@@ -196,7 +196,7 @@ def _with_keys(table: pd.DataFrame) -> pd.DataFrame:
         try:
             rows = [ast.literal_eval(cell) for cell in cells]
             keys = pd.json_normalize(rows).set_axis(table.index)
-        except (ValueError, SyntaxError, AttributeError):
+        except (ValueError, SyntaxError, TypeError, AttributeError):
             continue  # no dicts
         table = table.drop(columns=name).join(keys.add_prefix(f"{name}."))
     return table

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+import zipfile
 
 import pandas as pd
 import pytest
@@ -255,6 +257,7 @@ def test_commas_that_can_be_decimal_or_of_thousands(tmp_path):
     ("a.jsonl", '{"a": 1}\n[1]\n', "a.jsonl:2: must be an object"),
     ("a.jsonl", '{"a": 1}\n{\n', "a.jsonl:2: must be JSON"),
     ("a.json", '{"a": 1}', "a.json: must be a list of objects"),
+    ("a.csv", f"a,b\n1,{'2' * 200_000}\n", "a.csv: is not a .csv file, or damaged"),
 ])  # fmt: skip
 def test_faults_of_files(tmp_path, name, content, message):
     path = tmp_path / name
@@ -262,3 +265,21 @@ def test_faults_of_files(tmp_path, name, content, message):
     with pytest.raises(DataError) as error:
         read_table_file(path)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("name", "package"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
+def test_a_file_that_needs_the_extra(tmp_path, monkeypatch, name, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with zipfile.ZipFile(tmp_path / name, "w") as file:
+        file.writestr("xl/workbook.xml", "")
+    with pytest.raises(DataError, match=r"needs the extra 'tables': pip install"):
+        read_table_file(tmp_path / name)
+
+
+@pytest.mark.parametrize(("name", "package"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
+@pytest.mark.parametrize("content", [b"", b"PK\3\4", b"task,method\n"])
+def test_a_file_of_another_format(tmp_path, name, package, content):
+    pytest.importorskip(package)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=f"{name}: is not a .* file, or damaged"):
+        read_table_file(tmp_path / name)
