@@ -26,6 +26,8 @@ CITED: Mapping[str, tuple[str, ...]] = {
     "welch-control": ("welch1947", "holm1979"),
     "corrected-t": ("nadeau2003", "holm1979"),
     "corrected-t-control": ("nadeau2003", "holm1979"),
+    "mcnemar": ("mcnemar1947", "fagerland2013", "holm1979"),
+    "mcnemar-control": ("mcnemar1947", "fagerland2013", "holm1979"),
     "stratified-steel-dwass": ("steel1960", "dwass1960", "vanelteren1960"),
     "stratified-steel": ("steel1959", "vanelteren1960"),
     "friedman-nemenyi": ("friedman1937", "iman1980", "nemenyi1963", "demsar2006"),
