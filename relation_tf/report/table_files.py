@@ -66,7 +66,7 @@ def _read_text(path: Path) -> pd.DataFrame:
     separator = _separator(text)
     if separator == "|":  # Markdown
         text = re.sub(r"(?m)^[^\S\n]*\|(.*)\|[^\S\n]*$", r"\1", text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     header: list[str] | None = None
     rows, lines = [], []
     for fields in reader:
@@ -123,7 +123,9 @@ def _separator(text: str) -> str:
     lines = [line for line in text.splitlines()[:50] if line.strip()]
 
     def fields(separator: str) -> tuple[int, int]:
-        counts = Counter(len(row) for row in csv.reader(lines, delimiter=separator))
+        counts = Counter(
+            len(row) for row in csv.reader(lines, delimiter=separator, skipinitialspace=True)
+        )
         number, times = max(counts.items(), key=lambda pair: (pair[0] > 1, pair[1]), default=(1, 0))
         return times * (number > 1), number
 
@@ -150,10 +152,14 @@ def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
 def _read_excel(path: Path) -> pd.DataFrame:
     """Read the first sheet with a table; lines of text before its header are left out."""
     for sheet in pd.read_excel(path, sheet_name=None, header=None, dtype=object).values():
-        rows = sheet[sheet.notna().sum(axis=1) > 1].dropna(axis=1, how="all")
+        filled = sheet.notna().sum(axis=1)
+        rows = sheet[(filled > 1).cummax() & (filled > 0)].dropna(axis=1, how="all")
         if len(rows) > 1:
             places = [f"{path}:{number + 1}" for number in rows.index[1:]]
-            return rows[1:].set_axis(places).set_axis(rows.iloc[0].fillna(""), axis=1)
+            levels = len(rows) > 2 and rows.iloc[2, 1:].isna().all()
+            header = rows.iloc[0].ffill() if levels else rows.iloc[0].fillna("")
+            table = rows[1:].set_axis(places).set_axis(header, axis=1)
+            return _of_levels(table) if levels else table
     return pd.DataFrame()
 
 

@@ -32,8 +32,8 @@ _SYNONYMS: Mapping[str, Sequence[str]] = {
              "problem", "corpus", "data"),
     "method": ("method", "model", "algorithm", "algo", "system", "approach", "classifier",
                "learner", "agent", "estimator", "technique", "mechanism", "architecture", "params"),
-    "seed": ("seed", "random seed", "run", "trial", "fold", "cv fold", "repeat", "repetition",
-             "replicate", "rep", *_ITEMS),
+    "seed": ("seed", "random seed", "random state", "run", "trial", "fold", "cv fold", "repeat",
+             "repetition", "replicate", "rep", *_ITEMS),
     "score": ("score", "value", "result", "performance"),
     "metric": ("metric", "measure", "metric name"),
     "split": ("split", "subset", "partition"),
@@ -344,9 +344,11 @@ def _complete(table: _Table) -> None:
     if not names:
         _refuse(table, "there is no column of methods")
     rows = len(table.cells)
-    fitting = [x for x in names if 1 < table.cells[x].nunique() < rows] or names
-    if len(fitting) > 1:
-        options = " or ".join(f"method={name}" for name in fitting[:3])
+    fitting = [x for x in names if 1 < table.cells[x].nunique() < rows]
+    if not fitting and "task" not in table.named:  # else no two methods would share a task
+        fitting = names
+    if len(fitting) != 1:
+        options = " or ".join(f"method={name}" for name in (fitting or names)[:3])
         _refuse(table, "it is not clear which column is the method", options)
     table.named["method"] = fitting[0]
 
@@ -450,7 +452,7 @@ def parsed(cell: Any) -> float | None:
     """Return a number, NaN for a failed run, None for other text.
 
     Empty cells, `-`, `N/A`, `failed`, `OOM`, `timeout`, infinities and the like are failed runs. A
-    percent sign is left out.
+    percent sign and marks (`**85.3**`, `85.3†`) are left out.
 
     Example:
         >>> parsed("85.3 %"), parsed("OOM"), parsed("mlp")
@@ -458,7 +460,7 @@ def parsed(cell: Any) -> float | None:
     """
     if cell is None or cell is pd.NA:
         return math.nan
-    text = {"True": "1", "False": "0"}.get(str(cell), str(cell).strip())
+    text = {"True": "1", "False": "0"}.get(str(cell), str(cell).strip().strip("*†‡"))
     if _FAILED.fullmatch(text.lower()) or _DIVERGED.fullmatch(text.lower()):
         return math.nan
     text = text.removesuffix("%").rstrip()

@@ -51,15 +51,17 @@ def scores(long):
     ("dataset,model_name,batch_size,num_epochs,train_time,eval_score\n"
      "A,x,32,3,9.5,.5\nA,x,32,3,9.6,.6\nA,y,64,3,9.7,.7\nA,y,64,3,9.8,.8\n",
      "1 task x 2 methods x 2 seeds; columns dataset, model_name, eval_score"),
+    ('dataset, model, random_state, acc\nA, "x", 1, .5\nA, "x", 2, .6\nA, "y", 1, .7\n'
+     'A, "y", 2, .8\n', "1 task x 2 methods x 2 seeds; columns dataset, model, random_state, acc"),
     ("model,x,x,y,y\nrun,1,2,1,2\ntask,,,,\nA,.5,.6,.7,.8\n",  # columns of DataFrame.pivot
      "1 task x 2 methods x 2 seeds; columns task, model, run, value"),
-    ("| task | x | y |\n|:--|--:|--:|\n| A | .5 | .7 |\n| A | .6 | .8 |\n",
+    ("| task | x | y |\n|:--|--:|--:|\n| A | .5 | **.7** |\n| A | .6 | **.8**† |\n",
      "1 task x 2 methods x 2 seeds; column task, methods in columns"),
 ])  # fmt: skip
 def test_seeds_of_methods(tmp_path, text, layout):
     long = read(tmp_path, text)
     assert long.layout == layout
-    found = {key: float(x) for key, x in scores(long).items()}
+    found = {key: parsed(x) for key, x in scores(long).items()}
     assert found == {("A", "x", "1"): 0.5, ("A", "x", "2"): 0.6,
                      ("A", "y", "1"): 0.7, ("A", "y", "2"): 0.8}  # fmt: skip
 
@@ -181,7 +183,8 @@ def test_folds_are_known(tmp_path):
 @pytest.mark.parametrize(("text", "options"), [
     ("a,b,c\n.5,.6,.7\n.4,.5,.6\n", [{"task": "#"}, {"seed": "#"}]),
     ("Name,a,b\nx,.5,.6\ny,.4,.5\n", [{"task": "Name"}, {"method": "Name"}]),
-    ("foo,bar,acc\nA,x,.5\nA,y,.6\n", [{"method": "foo"}]),
+    ("foo,bar,acc\nA,x,.5\nA,y,.6\nB,x,.5\nB,y,.6\n", [{"method": "foo"}]),
+    ("task,note,acc\nA,x,.5\nB,y,.6\n", [{"method": "note"}]),  # no task has two methods
 ])  # fmt: skip
 def test_an_ambiguous_table_names_an_option_for_each_reading(tmp_path, text, options):
     with pytest.raises(DataError) as error:
@@ -232,6 +235,11 @@ def test_excel(tmp_path):
     table = read_table_file(tmp_path / "t.xlsx")
     assert [x.rpartition(":")[2] for x in table.index] == ["4", "5"]
     assert scores(understand(table, "t", {}))["B", "y", "1"] == "4"
+    runs = pd.DataFrame([("A", name, seed, 0.5) for name in "xy" for seed in (1, 2)])
+    wide = runs.set_axis(["task", "model", "run", "score"], axis=1)
+    wide.pivot(index="task", columns=["model", "run"], values="score").to_excel(tmp_path / "p.xlsx")
+    long = understand(read_table_file(tmp_path / "p.xlsx"), "p", {})
+    assert long.layout == "1 task x 2 methods x 2 seeds; columns task, model, run, value"
 
 
 @pytest.mark.parametrize(("text", "expected"), [
