@@ -7,9 +7,8 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -171,44 +170,31 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _read_json(path: Path) -> pd.DataFrame:
-    """Read a list of objects."""
+    """Read a list of objects, or one object per line; nested objects have columns `a.b`."""
     text = _decoded(path)
-    try:
-        rows = json.loads(text)
-    except ValueError as error:
-        if "\n{" in text.strip():
-            return _read_json_lines(path)
-        raise DataError(f"{path}: must be JSON: {error}") from error
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise DataError(f"{path}: must be a list of objects, one per row")
-    return _of_objects(rows, [f"{path}, row {number}" for number in range(1, len(rows) + 1)])
-
-
-def _read_json_lines(path: Path) -> pd.DataFrame:
+    is_list = text.lstrip().startswith("[")
+    parts = [(f"{path}:{number}", line) for number, line in enumerate(text.splitlines(), start=1)]
     rows, places = [], []
-    for number, line in enumerate(_decoded(path).splitlines(), start=1):
-        if not line.strip():
-            continue
+    for place, part in [(str(path), text)] if is_list else parts:
         try:
-            row = json.loads(line)
+            found = json.loads(part) if part.strip() else []
         except ValueError as error:
-            raise DataError(f"{path}:{number}: must be JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise DataError(f"{path}:{number}: must be an object. Received: {quote(line)}")
-        rows.append(row)
-        places.append(f"{path}:{number}")
-    return _of_objects(rows, places)
-
-
-def _of_objects(rows: Sequence[dict[str, Any]], places: Sequence[str]) -> pd.DataFrame:
-    """Return objects as a table; a nested object has a column for each of its keys, `a.b`."""
-    return pd.json_normalize([*rows]).set_axis([*places]).astype(object)
+            expected = "JSON" if is_list else "a list of objects, or one object per line"
+            raise DataError(f"{place}: must be {expected}: {error}") from error
+        found = found if isinstance(found, list) else [found]
+        if not all(isinstance(row, dict) for row in found):
+            raise DataError(f"{place}: must be an object for each row. Received: {quote(part)}")
+        rows += found
+        places += [f"{place}, row {n + 1}" if is_list else place for n in range(len(found))]
+    if len(rows) == 1 and not is_list:  # such as the tables of pandas, one object per column
+        raise DataError(f"{path}: must be a list of objects, or one object per line")
+    return pd.json_normalize(rows).set_axis(places).astype(object)
 
 
 _READERS: Mapping[str, Callable[[Path], pd.DataFrame]] = {
     ".xlsx": _read_excel,
     ".parquet": _read_parquet,
     ".json": _read_json,
-    ".jsonl": _read_json_lines,
-    ".ndjson": _read_json_lines,
+    ".jsonl": _read_json,
+    ".ndjson": _read_json,
 }

@@ -263,8 +263,12 @@ def test_commas_that_can_be_decimal_or_of_thousands(tmp_path):
     ("a.csv", "", "a.csv: the file is empty"),
     ("a.csv", b"a,b\n\xff1,2\n", "a.csv:2: must be text in UTF-8 or UTF-16. Received: byte 0xff"),
     ("a.jsonl", '{"a": 1}\n[1]\n', "a.jsonl:2: must be an object"),
-    ("a.jsonl", '{"a": 1}\n{\n', "a.jsonl:2: must be JSON"),
-    ("a.json", '{"a": 1}', "a.json: must be a list of objects"),
+    ("a.jsonl", '{"a": 1}\n{\n', "a.jsonl:2: must be a list of objects, or one object per line"),
+    ("a.json", '{\n"a": 1\n}\n', "a.json:1: must be a list of objects, or one object per line"),
+    ("a.json", '[{"a": 1}, 2]', "a.json: must be an object for each row"),
+    ("a.json", '[{"a": 1}', "a.json: must be JSON"),
+    ("a.json", '{"x": {"A": 1}}', "a.json: must be a list of objects, or one object per line"),
+    ("a.json", "", "a.json: the file is empty"),
     ("a.csv", f"a,b\n1,{'2' * 200_000}\n", "a.csv: is not a .csv file, or damaged"),
 ])  # fmt: skip
 def test_faults_of_files(tmp_path, name, content, message):
