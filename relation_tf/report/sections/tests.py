@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from relation_tf.errors import OptionError
 from relation_tf.registry import Procedure, register_section
@@ -40,6 +38,7 @@ from relation_tf.report.drawing import (
     draw_names,
     draw_strokes,
     label_width,
+    limit_ticks,
 )
 from relation_tf.report.scores import Scores
 from relation_tf.report.text import Statement, escape_latex, render, state
@@ -60,6 +59,8 @@ from relation_tf.terminal import advance
 from relation_tf.words import at_least, format_level, pvalue_only, signed
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from relation_tf.report.data import Comparison
 
 _PAIR_COLUMNS = [
@@ -676,7 +677,7 @@ def _draw_pairs(
         ax.plot(pairs["difference"], pairs["y"], **style.mark, markersize=5.5, clip_on=False)
     draw_names(ax, dict(zip(y.tolist(), table["b"], strict=True)) | heads, bold=heads)
     ax.set(xlim=(left, right), ylim=(rows - 0.4, -0.6))
-    ax.xaxis.set_major_locator(MaxNLocator(5))
+    limit_ticks(ax.xaxis, 5)
     ax.grid(axis="x")
     below = ax.get_xaxis_transform()
     for x, down, side, words in (
