@@ -473,7 +473,10 @@ def _standardized(
     """Return the null distribution, and the standardized U of each tested pair."""
     test: RankTest = "steel-dwass" if control is None else "steel"
     null = null_distribution(test, tasks, options.method, options.permutations, options.rng)
-    return null, sum_statistics(rank_sums(groups, null.pairs) for groups in tasks)[:, 0]
+    statistic = sum_statistics(rank_sums(groups, null.pairs) for groups in tasks)[:, 0]
+    if options.permutations is None:
+        null = null.sufficient(statistic, options.alpha)
+    return null, statistic
 
 
 def _notes(tasks: TaskScores, ranked: Mapping[Hashable, RankedSamples]) -> Iterator[str]:

@@ -49,6 +49,8 @@ MAX_ARRANGEMENTS = 1_000_000
 _FEWEST = 2_000  # the standard error of a p of .05 is .005
 # Work in comparisons of two scores. 10 methods x 10 seeds x 10 tasks have 200,000 arrangements.
 _BUDGET = 30_000_000_000
+_FIRST_BUDGET = _BUDGET // 50  # enough if each p is far from the level
+_FAR = 4  # standard errors
 _PAIR = 100  # statistic of a pair
 _SCORE = 60  # drawing a score
 _COUNTED = 128  # comparing a score of large groups by counts
@@ -424,6 +426,23 @@ class NullDistribution:
             pvalues = np.where(separated, smallest_pvalue(self.sizes, self.test), pvalues)
         return pvalues
 
+    def sufficient(self, statistics: FloatArray, level: float) -> NullDistribution:
+        """Return a distribution with fewer random arrangements if these decide each test.
+
+        They do if each p is four standard errors or more from the level. Equal scores have equal p,
+        because the number depends only on the seed and the statistics.
+
+        Args:
+            statistics: Observed statistics.
+            level: Level of the tests.
+        """
+        number = affordable_permutations(self.sizes, self.pairs, _FIRST_BUDGET)
+        first = replace(self, permutations=number)
+        if self.method != "monte-carlo" or 2 * number > self.permutations:
+            return self
+        distance = np.abs(first.pvalues(statistics) - level)
+        return first if distance.min() > _FAR * first.standard_error(level) else self
+
     def untied(self) -> NullDistribution:
         """Return the distribution for the same numbers of scores without ties."""
         is_same_kind = self.method == "asymptotic" or len(self.strata) == 1
@@ -466,7 +485,9 @@ def _critical_statistic(null: NullDistribution, level: float) -> float:
     return high
 
 
-def affordable_permutations(tasks: Sequence[Sequence[int]], pairs: Pairs) -> int:
+def affordable_permutations(
+    tasks: Sequence[Sequence[int]], pairs: Pairs, budget: int = _BUDGET
+) -> int:
     """Return the number of random arrangements for a design.
 
     It is 200,000 if these need at most as much work as for 10 methods, 10 seeds and 10 tasks. For
@@ -476,6 +497,7 @@ def affordable_permutations(tasks: Sequence[Sequence[int]], pairs: Pairs) -> int
     Args:
         tasks: Number of scores of each method, the control first, for each task.
         pairs: P pairs of method indices.
+        budget: Work in comparisons of two scores.
 
     Example:
         >>> affordable_permutations([[10] * 10] * 10, index_pairs(10))
@@ -488,7 +510,7 @@ def affordable_permutations(tasks: Sequence[Sequence[int]], pairs: Pairs) -> int
         m, n = np.array(sizes)[np.array(pairs).T]
         compared = np.minimum(m * n, _COUNTED * (m + n)).sum()
         work += times * (int(compared) + _PAIR * len(pairs) + _SCORE * sum(sizes))
-    return min(PERMUTATIONS, max(_FEWEST, _BUDGET // work))
+    return min(PERMUTATIONS, max(_FEWEST, budget // work))
 
 
 def null_distribution(
