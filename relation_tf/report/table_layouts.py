@@ -181,9 +181,10 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
             if fitting:
                 table.named[key] = fitting[0]
                 break
-    # A column of text named "data" or "run" is what it says; numbers under such names are scores.
+    # Numbers under a synonym, such as "data", are scores; under our name, they are names.
     for key in ("task", "method"):
-        if key not in columns and key in table.named and is_numeric(table.cells[table.named[key]]):
+        name = table.named.get(key, "")
+        if name and key not in columns and known[name] != key and is_numeric(table.cells[name]):
             del table.named[key]
 
 
