@@ -211,10 +211,9 @@ class PairwiseResult(PrintedResult):
     @property
     def tied(self) -> bool:
         """True if a p is smaller than it can be without ties."""
-        best = self.attainable_pvalue
-        error = 0.0 if self.null is None else self.null.standard_error(best)
         # Tolerance: ties between other methods change p slightly.
-        return bool(self.pvalue.to_numpy().min() < 0.999 * best - 5 * error)
+        is_smaller = self.pvalue.to_numpy().min() < 0.999 * self.attainable_pvalue
+        return bool(is_smaller and (self.null is None or self.null.ties))
 
     @property
     def estimand(self) -> Estimand | None:
