@@ -5,8 +5,8 @@ Text has a small part of Markdown: `**bold**`, `*italic*`, backticks, `[text](ta
 away. Jinja inserts values with these backslashes, so names cannot change the layout.
 
 A template of blocks has paragraphs separated by blank lines. The first characters give their kind:
-`### ` a heading, `- ` a list, `! ` and `!- ` a warning, `> ` a note, `# ` the headline; `+++ title`
-opens collapsed blocks and `+++` closes them. `{{ place(x) }}` inserts tables, figures or blocks.
+`### ` a heading, `- ` a list, `! ` and `!- ` a warning, `> ` a note; `+++ title` opens collapsed
+blocks and `+++` closes them. `{{ place(x) }}` inserts tables, figures or blocks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Marks(Extension):
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         """Return the source with marks."""
-        source = re.sub(r"(?m)^(###|[#>!-]|!-|\+\+\+)(?=\s)", rf"{_KIND}\1", source)
+        source = re.sub(r"(?m)^(###|[>!-]|!-|\+\+\+)(?=\s)", rf"{_KIND}\1", source)
         return re.sub(r"\n(?:[ \t]*\n)+", f"\n{_BREAK}\n", source)
 
 

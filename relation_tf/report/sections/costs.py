@@ -316,7 +316,7 @@ def _logarithmic(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
     return low, high
 
 
-def _tick(value: float, _place: int) -> str:
+def _tick(value: float, _place: float) -> str:
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.4g} {letter}"

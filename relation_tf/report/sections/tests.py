@@ -417,7 +417,8 @@ def _too_few_seeds(part: Comparison) -> Iterator[Statement]:
         tasks=[*part.tests],
         methods=methods,
         seeds=scores.seeds if sizes == {scores.seeds} else None,
-        pvalue=pvalue_only(tests[0].attainable_pvalue, scores.alpha),
+        pvalue=tests[0].attainable_pvalue,
+        alpha=scores.alpha,
         seeds_needed=tests[0].seeds_needed,
         fewer_methods_help=methods > 2
         and bound is not None
@@ -732,6 +733,7 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
     if isinstance(result, StratifiedResult):
         null = result.null
         is_random = null is not None and null.method == "monte-carlo"
+        values["ties"] = 0 if null is None else null.ties
         values["drawn"] = null.permutations if null is not None and is_random else None
     if isinstance(result, FriedmanResult):
         if result.signed_ranks is not None and part.pairs_listed:
@@ -772,7 +774,7 @@ def diagram_of(part: Comparison) -> Picture | None:
         {str(name): float(rank) for name, rank in test.result.average_ranks.items()},
         [[*map(str, clique)] for clique in test.result.cliques()],
         test.result.critical_difference,
-        f"{len(test.tasks)} tasks",
+        f"Average ranks on {len(test.tasks)} tasks",
         part.report.styles,
     )
 
@@ -804,10 +806,10 @@ def rank_diagram(
         >>> from relation_tf.report.drawing import styles
         >>> ranks = {"mlp": 2.8, "attention": 1.7, "relation": 1.5}
         >>> cliques = [["relation", "attention"]]
-        >>> picture = rank_diagram(ranks, cliques, 1.05, "Nine tasks", styles(list(ranks)))
+        >>> picture = rank_diagram(ranks, cliques, 1.05, "Average ranks", styles(list(ranks)))
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        Nine tasks, average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical
-        difference 1.05; no significant difference: relation and attention.
+        Average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical difference
+        1.05; no significant difference: relation and attention.
 
     References:
         J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
@@ -820,7 +822,7 @@ def rank_diagram(
     values = ", ".join(f"{name} {ranks[name]:.2f}" for name in ordered)
     has_difference = math.isfinite(critical_difference)
     alt = (
-        f"{title}, average ranks, the best first: {values}; "
+        f"{title}, the best first: {values}; "
         + (f"critical difference {critical_difference:.2f}; " if has_difference else "")
         + f"no significant difference: {'; '.join(map(' and '.join, groups)) or 'none'}."
     )
