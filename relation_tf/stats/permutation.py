@@ -51,7 +51,7 @@ _FEWEST = 2_000  # the standard error of a p of .05 is .005
 _BUDGET = 30_000_000_000
 # Fewer are enough if each p is far from the level: at least four standard errors.
 _FIRST_BUDGET, _FEWEST_FIRST, _FAR = _BUDGET // 50, 10_000, 4
-_WORTH = 5  # times faster
+_WORTH = 10  # times faster
 _PAIR = 100  # statistic of a pair
 _SCORE = 60  # drawing a score
 _COUNTED = 128  # comparing a score of large groups by counts

@@ -729,11 +729,11 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
         "signed_rank": isinstance(result, SignedRankResult),
         "ranks": isinstance(result, FriedmanResult),
         "best": at_least(best, scores.alpha) if best else "",
+        "ties": getattr(getattr(result, "null", None), "ties", 0),
     }
     if isinstance(result, StratifiedResult):
         null = result.null
         is_random = null is not None and null.method == "monte-carlo"
-        values["ties"] = 0 if null is None else null.ties
         values["drawn"] = null.permutations if null is not None and is_random else None
     if isinstance(result, FriedmanResult):
         if result.signed_ranks is not None and part.pairs_listed:
