@@ -57,6 +57,14 @@ def test_one_task():
         assert pair["difference"] == pytest.approx(shown)
 
 
+@pytest.mark.parametrize("lower", [False, True])
+def test_effects_and_differences_are_positive_for_the_better_method(lower):
+    found = stated(table(["A"], 6), lower_is_better=["A"] if lower else [])["found"]["found"]
+    assert ("ac" if lower else "ca") in {pair["better"] + pair["worse"] for pair in found}
+    for pair in found:
+        assert pair["effect"][0] > 0 < pair["difference"][0]
+
+
 def test_several_tasks_with_seeds():
     scores = table(["A", "B"], 5, shift=0.5)
     said, result = stated(scores), stratified_steel_dwass(scores)

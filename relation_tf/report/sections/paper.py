@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from relation_tf.report.data import Comparison
 
 _MOST_PAIRS = 6  # with their numbers in a paragraph
+_LIMITS = ["difference", "low", "high"]
 
 CITED: Mapping[str, tuple[str, ...]] = {
     "steel-dwass": ("steel1960", "dwass1960", "critchlow1991"),
@@ -130,15 +131,17 @@ def magnitude(delta: float) -> str:
 
 
 def _pairs(part: Comparison, result: Any) -> pd.DataFrame:
-    """Return the pairs with their effects and differences, with intervals where they are known."""
+    """Return the pairs with effects and differences, positive if the second method is better."""
     if part.over_tasks is None:
+        (task, *_), signed = part.scores.main_tasks, ["effect_size", "effect_low", "effect_high"]
         pairs = part.pvalues.rename(columns={"difference_low": "low", "difference_high": "high"})
-        return pairs[pairs["task"] == part.scores.main_tasks[0]]
+        pairs = pairs[pairs["task"] == task].copy()
+        pairs[[*signed, *_LIMITS]] *= -1 if task in part.scores.lower_is_better else 1
+        return pairs
     pairs = part.over_tasks.pairs.copy()
-    limits = ["difference", "low", "high"]
-    pairs[limits] = float("nan")
+    pairs[_LIMITS] = float("nan")
     if isinstance(result, StratifiedResult) and part.scores.comparable:
-        pairs[limits] = result.confidence_interval()[limits].to_numpy(dtype=float)
+        pairs[_LIMITS] = result.confidence_interval()[_LIMITS].to_numpy(dtype=float)
     return pairs
 
 
