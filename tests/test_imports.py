@@ -152,6 +152,18 @@ compare(pd.DataFrame({rows}, columns={columns})).html()
     assert len(own) <= 80
 
 
+def test_an_error_of_a_comparison_loads_neither_matplotlib_nor_scipy():
+    loaded = modules_after("""
+from relation_tf.errors import SuiteError
+from relation_tf.report import compare
+try:
+    compare("missing.csv")
+except SuiteError:
+    pass
+""")
+    assert loaded.isdisjoint({"matplotlib", "scipy.stats"})
+
+
 DEMO = """
 import sys
 from relation_tf.cli import main

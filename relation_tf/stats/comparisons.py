@@ -29,7 +29,7 @@ from relation_tf.stats.samples import (
     index_pairs,
     spread_notes,
 )
-from relation_tf.words import count, format_level, format_pvalue, number_of_seeds
+from relation_tf.words import count, format_level, format_pvalue, number_of_seeds, pvalue_only
 
 NOT_SIGNIFICANT = "no significant difference"
 
@@ -210,10 +210,10 @@ class PairwiseResult(PrintedResult):
 
     @property
     def tied(self) -> bool:
-        """True if a p is smaller than it can be without ties."""
-        # Tolerance: ties between other methods change p slightly.
-        is_smaller = self.pvalue.to_numpy().min() < 0.999 * self.attainable_pvalue
-        return bool(is_smaller and (self.null is None or self.null.ties))
+        """True if a p is smaller, as printed, than it can be without ties."""
+        smallest, best = float(self.pvalue.to_numpy().min()), self.attainable_pvalue
+        is_smaller = smallest < best and pvalue_only(smallest) != pvalue_only(best)
+        return is_smaller and (self.null is None or self.null.ties > 0)
 
     @property
     def estimand(self) -> Estimand | None:
