@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from relation_tf.registry import PROCEDURES, Procedure, register_section
 from relation_tf.report.blocks import Block, Section, Sentences, by_method, rows_of
-from relation_tf.report.sections.verdicts import Verdicts
 from relation_tf.report.text import Statement, state
 from relation_tf.stats import FriedmanResult, PairwiseResult, SignedRankResult, StratifiedResult
 
@@ -47,73 +46,67 @@ def citations(procedure: Procedure) -> Sequence[str]:
     return CITED[names[0]] if names else ()
 
 
-def sentences_for_paper(part: Comparison) -> list[Statement]:
-    """Return what a paragraph states: methods, tests, significant pairs, scope and verdicts.
+def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
+    """Yield what a paragraph states: methods, tests, significant pairs, scope and verdicts.
 
-    The list is empty without a test. `found` has the significant pairs, at most six: the better and
+    There are none without a test. `found` has the significant pairs, at most six: the better and
     the worse method, p, the effect and the difference, each with its interval if it is known.
     """
     outcome, scores, over = part.outcome, part.scores, part.over_tasks
     if outcome is None or outcome.pairs.empty:
-        return []
+        return
     result = part.tests[scores.main_tasks[0]] if over is None else over.result
-    pairs, alpha = _pairs(part, result), scores.alpha
+    pairs, alpha, control = _pairs(part, result), scores.alpha, scores.control
     sizes = scores.table.groupby(["task", "method"]).size()
     null = getattr(result, "null", None)
     decided = pairs[pairs["better"].notna()].sort_values("pvalue", kind="stable")
-    found = [_numbers(row) for row in rows_of(decided)]
-    digits = scores.digits(scores.main_tasks[0])
-    said = [
-        state(
-            "paper_compared",
-            methods=[*dict.fromkeys([*pairs["a"], *pairs["b"]])],
-            control=scores.control,
-            tasks=scores.main_tasks if over is None else over.tasks,
-            seeds=[int(sizes.min()), int(sizes.max())],
-        )
-    ]
+    shown = [_numbers(row) for row in rows_of(decided[:_MOST_PAIRS])]
+    in_unit = {"unit": scores.unit, "digits": scores.digits(scores.main_tasks[0])}
+    yield state(
+        "paper_compared",
+        methods=[*dict.fromkeys([*pairs["a"], *pairs["b"]])],
+        control=control,
+        tasks=scores.main_tasks if over is None else over.tasks,
+        seeds=[int(sizes.min()), int(sizes.max())],
+    )
     if isinstance(result, FriedmanResult):
-        said.append(state("paper_friedman", **_friedman(result), alpha=alpha))
-    said.append(
-        state(
-            "paper_test",
-            test=outcome.procedure.title,
-            cite=[*citations(outcome.procedure)],
-            control=scores.control,
-            pvalues=getattr(null, "method", ""),
-            drawn=getattr(null, "permutations", None),
+        yield state("paper_friedman", **_friedman(result), alpha=alpha)
+    yield state(
+        "paper_test",
+        test=outcome.procedure.title,
+        cite=[*citations(outcome.procedure)],
+        control=control,
+        pvalues=getattr(null, "method", ""),
+        drawn=getattr(null, "permutations", None),
+        alpha=alpha,
+    )
+    if shown:
+        yield state("paper_found", found=shown, effect=_effect(result), alpha=alpha, **in_unit)
+    if len(pairs) > len(shown):
+        yield state(
+            "paper_others",
+            significant=len(decided),
+            others=len(pairs) - len(decided),
+            named=len(shown),
+            lacking=outcome.lacking,
+            attainable=float(getattr(result, "attainable_pvalue", 0.0)),
             alpha=alpha,
         )
-    )
-    shown = found[:_MOST_PAIRS]
-    if shown:
-        said.append(
-            state(
-                "paper_found",
-                found=shown,
-                effect=_effect(result),
-                unit=scores.unit,
-                digits=digits,
-                alpha=alpha,
-            )
-        )
-    if len(pairs) > len(shown):
-        said.append(
-            state(
-                "paper_others",
-                significant=len(found),
-                others=len(pairs) - len(found),
-                named=len(shown),
-                lacking=outcome.lacking,
-                attainable=float(getattr(result, "attainable_pvalue", 0.0)),
-                alpha=alpha,
-            )
-        )
     if over is not None:
-        said.append(state("paper_scope", over="datasets" if over.generalizes else "tasks"))
-    if part.verdicts is not None and part.verdicts.mean is not None:
-        said.append(_verdicts(part.verdicts, part.verdicts.mean, scores.unit, digits))
-    return said
+        yield state("paper_scope", over="datasets" if over.generalizes else "tasks")
+    verdicts = part.verdicts
+    if verdicts is not None and verdicts.mean is not None:
+        yield state(
+            "paper_verdicts",
+            reference=verdicts.reference,
+            tasks=len(verdicts.averaged),
+            margin=float(verdicts.mean["margin"].iloc[0]),
+            methods={
+                name: [str(row.verdict), float(row.difference), float(row.low), float(row.high)]
+                for name, row in by_method(verdicts.mean).items()
+            },
+            **in_unit,
+        )
 
 
 def magnitude(delta: float) -> str:
@@ -187,22 +180,6 @@ def _effect(result: Any) -> str:
     return "Cliff's delta" if isinstance(result, PairwiseResult) else ""
 
 
-def _verdicts(verdicts: Verdicts, mean: pd.DataFrame, unit: str, digits: int) -> Statement:
-    """Return the verdicts on the mean against the reference."""
-    return state(
-        "paper_verdicts",
-        reference=verdicts.reference,
-        tasks=len(verdicts.averaged),
-        margin=float(mean["margin"].iloc[0]),
-        unit=unit,
-        digits=digits,
-        methods={
-            name: [str(row.verdict), float(row.difference), float(row.low), float(row.high)]
-            for name, row in by_method(mean).items()
-        },
-    )
-
-
 @register_section("paper")
 class ForPaper(Section):
     """The paragraph, in words."""
@@ -213,5 +190,5 @@ class ForPaper(Section):
 
     def blocks(self, part: Comparison) -> Sequence[Block]:
         """Return the paragraph."""
-        said = sentences_for_paper(part)
+        said = [*sentences_for_paper(part)]
         return [Sentences(said)] if said else []
