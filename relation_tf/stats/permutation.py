@@ -13,8 +13,10 @@ import functools
 import itertools
 import math
 import operator
-from collections import Counter
+import os
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -55,6 +57,7 @@ _WORTH = 10  # times faster
 _PAIR = 100  # statistic of a pair
 _SCORE = 60  # drawing a score
 _COUNTED = 128  # comparing a score of large groups by counts
+_THREADS = min(4, os.cpu_count() or 1)
 _MAX_TERMS = 4_000_000  # numbers in an exact distribution over tasks: about half a second
 _DECIMALS = 9  # sums that agree to this many decimals are equal
 _DRAWS = 20  # from so many draws for each arrangement on, drawing from a list of them is faster
@@ -677,13 +680,24 @@ def _maxima(
         arrange: Function of a task, the first arrangement and that after the last one.
     """
     largest = np.empty(total)
-    for start, stop in chunks(total, [sizes for _, sizes in strata]):
-        tasks = [arrange(stratum, start, stop) for stratum in strata]
+
+    def fill(start: int, stop: int, tasks: Sequence[SumsOfPairs]) -> int:
         step = max(1, _BLOCK_ELEMENTS // (stop - start))
         blocks = [slice(first, first + step) for first in range(0, len(pairs), step)]
         statistics = (sum_statistics(sums(rows) for sums in tasks) for rows in blocks)
         largest[start:stop] = np.max([np.abs(block).max(axis=0) for block in statistics], axis=0)
-        advance("arrangements of the scores", stop, total)
+        return stop
+
+    # NumPy computes without Python's lock. Only this thread draws, so the draws keep their order.
+    with ThreadPoolExecutor(_THREADS) as pool:
+        begun: deque[Future[int]] = deque()
+        for start, stop in chunks(total, [sizes for _, sizes in strata]):
+            tasks = [arrange(stratum, start, stop) for stratum in strata]
+            begun.append(pool.submit(fill, start, stop, tasks))
+            if len(begun) > 2 * _THREADS:
+                advance("arrangements of the scores", begun.popleft().result(), total)
+        for chunk in begun:
+            advance("arrangements of the scores", chunk.result(), total)
     return largest
 
 
