@@ -172,12 +172,14 @@ _IN_LATEX = {
 
 
 _FIGURES_OF_PAPERS = ("answer", "aggregates", "seeds")  # sections
+_MOST_PANELS = 12  # of a figure in LaTeX, which fits a page
 
 
 def figures_for_paper(data: ReportData) -> list[Picture]:
-    """Return the figures of `report.tex`."""
+    """Return the figures of `report.tex`: those that fit a page."""
     blocks = [block for name in _FIGURES_OF_PAPERS for block in within(data.blocks.get(name, ()))]
-    return [block.picture for block in blocks if isinstance(block, Figure)]
+    pictures = [block.picture for block in blocks if isinstance(block, Figure)]
+    return [picture for picture in pictures if len(picture.panels) <= _MOST_PANELS]
 
 
 def latex(data: ReportData) -> str:
