@@ -34,6 +34,8 @@ _INLINE = re.compile(
 )
 
 
+_MOST_AUTHORS = 3
+
 # Blank lines, kinds of blocks and inserted blocks of a template; values do not make them.
 _BREAK, _KIND, _PLACED, _SPACE = "\x01", "\x02", "\x03", "\x04"
 
@@ -132,6 +134,7 @@ def _authors(keys: str) -> str:
     entries = [references()[key] for key in keys.split(",")]
     named = [re.findall(r"(?:author = \{|and )([^,}]+),", entry) for entry in entries]
     years = [key[-4:] for key in keys.split(",")]
+    named = [who if len(who) <= _MOST_AUTHORS else [f"{who[0]} et al."] for who in named]
     names = (f"{words.listed(who)} {year}" for who, year in zip(named, years, strict=True))
     return f"({', '.join(names)})"
 

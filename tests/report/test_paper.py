@@ -99,6 +99,15 @@ def test_verdicts_against_a_reference():
         assert numbers == [*mean.loc[name, ["difference", "low", "high"]]]
 
 
+def test_interquartile_means_of_tasks_in_one_unit():
+    scores = table(["A", "B"], 5)
+    (part,) = compare(scores, same_unit=True).data.comparisons.values()
+    stated_means = stated(scores, same_unit=True)["aggregates"]["methods"]
+    assert [*stated_means] == [*part.aggregates.index]
+    assert [mean for mean, *_ in stated_means.values()] == part.aggregates["iqm"].tolist()
+    assert "IQM" in [column.name for column in part.report.blocks["answer"][1].columns]
+
+
 def test_too_few_seeds_for_any_difference():
     others = stated(table(["A"], 2))["others"]
     assert (others["significant"], others["lacking"]) == (0, "seeds")
@@ -153,6 +162,7 @@ def names_in(value):
         (table(["A"], 6), {}),
         (table(["A", "B"], 5, shift=0.5), {}),
         (table(["A", "B"], 5), {"reference": "a", "margin": 0.5}),
+        (table(["A", "B"], 5), {"same_unit": True}),
         (table([f"d{i}" for i in range(12)], 1), {}),
         (table(["A", "B"], 5), {"control": "a", "test": "welch-control"}),
         (table(["A"], 2), {}),

@@ -381,6 +381,9 @@ def _standing_table(part: Comparison) -> Table | None:
     has_means = bool(table["mean"].notna().all())
     if has_means:
         columns.append(Column("Mean", "number", note=unit_of_means(part, tasks)))
+    middle = {} if part.aggregates.empty else part.aggregates["iqm"].to_dict()
+    if middle:
+        columns.append(Column("IQM", "number"))
     columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))
     costs = cost_columns(part)
     digits = scores.digits(scores.main_tasks[0])
@@ -388,6 +391,7 @@ def _standing_table(part: Comparison) -> Table | None:
     for name, row in by_method(table).items():
         lost = collapsed_note(part.report.collapsed_networks.get(name, 0))
         mean = [Cell(number(row.mean, digits), notes=lost)] if has_means else []
+        mean += [Cell(number(middle.get(name), digits))] if middle else []
         rank = f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}"
         rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())]))
     return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")
