@@ -309,6 +309,7 @@ def compare(
     """
     from relation_tf.report import compare as compare_scores
     from relation_tf.report.report import check_folder
+    from relation_tf.report.typesetting import write_pdf
 
     options["plugins"] = RunOptions(plugins=options["plugins"]).plugins
     options["command"] = shlex.join(["relation-tf", *sys.argv[1:]])
@@ -323,8 +324,10 @@ def compare(
     _collect_rarely()
     with progress_shown():
         comparison = compare_scores(*sources, **options)
-        written = comparison.write(folder, pdf=pdf)
+        written = comparison.write(folder)
     _print_report(comparison, written)
+    if pdf:
+        write_pdf(folder)
     if comparison.data.results is not None:  # warnings name failed runs of tables
         print_failures(comparison.data.failures)
 

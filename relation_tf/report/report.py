@@ -180,11 +180,10 @@ class Report:
             if earlier:
                 (folder / "report.pdf").unlink(missing_ok=True)
         if pdf:
-            from relation_tf.report.typesetting import typeset
+            from relation_tf.report.typesetting import write_pdf
 
-            content = typeset(folder)
             with _writing(folder):
-                write_bytes(folder / "report.pdf", content)
+                write_pdf(folder)
         return folder / "report.html"
 
     @cached_property

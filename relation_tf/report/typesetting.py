@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from relation_tf.errors import SuiteError
+from relation_tf.files import write_bytes
 
 _TEX = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "report"]
 _STEPS = {
@@ -18,11 +19,11 @@ _STEPS = {
 _LIMIT = 120  # seconds of a step
 
 
-def typeset(folder: Path) -> bytes:
-    """Return `report.tex` of a report's folder as PDF.
+def write_pdf(folder: Path) -> None:
+    """Write `report.pdf` next to `report.tex` of a report.
 
     Args:
-        folder: The folder, with `references.bib` and `figures/`; no file in it is changed.
+        folder: The folder of the report, with `references.bib` and `figures/`.
 
     Raises:
         SuiteError: If no LaTeX is installed, or it fails; with its first error.
@@ -47,4 +48,4 @@ def typeset(folder: Path) -> bytes:
                 said = (done.stdout + done.stderr).decode(errors="replace").splitlines()
                 faults = [line for line in said if line.startswith(("!", "error:"))] or said[-1:]
                 raise SuiteError(f"report.pdf: {step[0]} failed: {' '.join(faults[:1]):.200}")
-        return (Path(place) / "report.pdf").read_bytes()
+        write_bytes(folder / "report.pdf", (Path(place) / "report.pdf").read_bytes())

@@ -8,7 +8,7 @@ import pytest
 
 from relation_tf.errors import SuiteError
 from relation_tf.report import compare
-from relation_tf.report.typesetting import typeset
+from relation_tf.report.typesetting import write_pdf
 
 LEVELS = {"a_b": 70.0, "50 % & more": 75.0, "c": 80.0}
 
@@ -37,7 +37,7 @@ def test_report_tex_compiles_alone(table_of, tmp_path, seeds):
 def test_without_latex_one_line_says_what_to_install(folder, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(SuiteError, match="pdflatex"):
-        typeset(folder)
+        write_pdf(folder)
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
@@ -46,7 +46,7 @@ def test_an_error_of_latex_is_one_line(folder, tmp_path):
     tex = copy / "report.tex"
     tex.write_text(tex.read_text("utf-8").replace(r"\section*", r"\nosuchcommand*"), "utf-8")
     with pytest.raises(SuiteError, match="Undefined control sequence") as caught:
-        typeset(copy)
+        write_pdf(copy)
     assert "\n" not in str(caught.value)
 
 
