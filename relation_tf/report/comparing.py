@@ -235,10 +235,9 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
 
     Args:
         sources: Each a suite's folder or its `Results`; a folder with a report's `scores.csv`; or a
-            CSV file or `pandas.DataFrame` with the columns `task`, `method`, `seed` and `score` (or
-            `value`), or `task`, `seed` and one column per method. A seed with several rows, one per
-            `metric`, has their mean as score. An empty score is that of a failed run; a column
-            `diverged` says which of these runs diverged.
+            table of scores, a file or a `pandas.DataFrame`, long or wide, see `read_source`. An
+            empty score is that of a failed run; a column `diverged` says which of these runs
+            diverged.
         **options: See `relation_tf.report.options.ComparisonOptions`.
 
     Raises:

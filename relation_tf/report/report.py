@@ -89,7 +89,7 @@ class Report:
         return markdown(self.data)
 
     def latex(self) -> str:
-        """Return LaTeX tables for a paper; they need booktabs."""
+        """Return a LaTeX document with the paragraph, tables and figures for a paper."""
         return latex(self.data)
 
     def _repr_html_(self) -> str:
@@ -142,23 +142,25 @@ class Report:
             + "\n"
         )
 
-    def write(self, folder: str | Path) -> Path:
+    def write(self, folder: str | Path, *, pdf: bool = False) -> Path:
         """Write the report into a folder in all formats.
 
-        The files are `report.html` (self-contained), `report.md` with `figures/`, `report.tex`,
-        `report.json`, and tables as CSV. Scores in CSV have their original unit: fractions for
-        scores of suites.
+        The files are `report.html` (self-contained), `report.md` with `figures/`, `report.tex` with
+        `references.bib`, `report.json`, and tables as CSV. Scores in CSV have their original unit:
+        fractions for scores of suites.
 
         Args:
             folder: The folder; created if missing. Tables and figures of an earlier report are
                 replaced. Other files are never overwritten.
+            pdf: If True, also make `report.pdf` with pdflatex or tectonic.
 
         Returns:
             The path of `report.html`.
 
         Raises:
             SuiteError: If the folder cannot be written, has files of these names that are not from
-                a report, or is a source of this report.
+                a report, or is a source of this report; or, after the other files are written, if
+                there is no `report.pdf`, because no LaTeX is installed or it fails.
         """
         folder = expand_home(folder)
         self.check_files(folder)
@@ -175,6 +177,13 @@ class Report:
                 )
             for file in {*earlier} - {*_earlier(folder)}:
                 file.unlink(missing_ok=True)
+            if earlier:
+                (folder / "report.pdf").unlink(missing_ok=True)
+        if pdf:
+            from relation_tf.report.typesetting import write_pdf
+
+            with _writing(folder):
+                write_pdf(folder)
         return folder / "report.html"
 
     @cached_property
@@ -211,10 +220,11 @@ class Report:
         folder = expand_home(folder)
         with _writing(folder):
             earlier, files = _earlier(folder), [folder / name for name in self._files()]
+            files += [folder / "report.pdf"]
             changed = {path.resolve() for path in (folder, *files, *earlier)}
             ours = {*earlier, folder / "report.json"}
             if earlier:  # every report has tables
-                ours |= {folder / f"report.{kind}" for kind in ("html", "md", "tex")}
+                ours |= {folder / f"report.{kind}" for kind in ("html", "md", "tex", "pdf")}
                 ours.add(folder / "references.bib")
             foreign = [file for file in files if file.exists() and file not in ours]
         for source in (source for source in self.read_from if source.resolve() in changed):

@@ -229,9 +229,9 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         fitting = [name for name in table.others if _words(name) in known]
         if key not in table.named and fitting:
             table.named[key] = min(fitting, key=lambda name: known.index(_words(name)))
-    # Text or ids under such a name are what it says; other numbers are scores.
+    # Text, ids and our own names are what they say; other numbers under a synonym are scores.
     for key in ("task", "method"):
-        if key not in columns and key in table.named:
+        if key not in columns and _words(table.named.get(key, key)) != key:
             cells = table.cells[table.named[key]]
             numbers = {*map(parsed, cells)} if is_numeric(cells) else {None}
             if numbers <= {0, 1} or not all(x is None or x.is_integer() for x in numbers):

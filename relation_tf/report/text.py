@@ -5,8 +5,8 @@ Text has a small part of Markdown: `**bold**`, `*italic*`, backticks, `[text](ta
 away. Jinja inserts values with these backslashes, so names cannot change the layout.
 
 A template of blocks has paragraphs separated by blank lines. The first characters give their kind:
-`### ` a heading, `- ` a list, `! ` and `!- ` a warning, `> ` a note, `# ` the headline; `+++ title`
-opens collapsed blocks and `+++` closes them. `{{ place(x) }}` inserts tables, figures or blocks.
+`### ` a heading, `- ` a list, `! ` and `!- ` a warning, `> ` a note; `+++ title` opens collapsed
+blocks and `+++` closes them. `{{ place(x) }}` inserts tables, figures or blocks.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _INLINE = re.compile(
 )
 
 
+_MOST_AUTHORS = 3
+
 # Blank lines, kinds of blocks and inserted blocks of a template; values do not make them.
 _BREAK, _KIND, _PLACED, _SPACE = "\x01", "\x02", "\x03", "\x04"
 
@@ -43,7 +45,7 @@ class _Marks(Extension):
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         """Return the source with marks."""
-        source = re.sub(r"(?m)^(###|[#>!-]|!-|\+\+\+)(?=\s)", rf"{_KIND}\1", source)
+        source = re.sub(r"(?m)^(###|[>!-]|!-|\+\+\+)(?=\s)", rf"{_KIND}\1", source)
         return re.sub(r"\n(?:[ \t]*\n)+", f"\n{_BREAK}\n", source)
 
 
@@ -132,6 +134,7 @@ def _authors(keys: str) -> str:
     entries = [references()[key] for key in keys.split(",")]
     named = [re.findall(r"(?:author = \{|and )([^,}]+),", entry) for entry in entries]
     years = [key[-4:] for key in keys.split(",")]
+    named = [who if len(who) <= _MOST_AUTHORS else [f"{who[0]} et al."] for who in named]
     names = (f"{words.listed(who)} {year}" for who, year in zip(named, years, strict=True))
     return f"({', '.join(names)})"
 

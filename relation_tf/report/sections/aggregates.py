@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import (
@@ -29,6 +28,8 @@ from relation_tf.stats import interquartile_mean, probability_of_improvement
 from relation_tf.words import number
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from relation_tf.report.data import Comparison
 
 _DRAWS = 10_000  # of the bootstrap; the Monte Carlo error of a limit is far below its width

@@ -304,11 +304,7 @@ class Findings(Section):
             incomplete=incomplete,
             comparisons=data.by_family(_first_screen),
             tables=any(len(part.standings) > 1 or verdict_table(part) for part in parts),
-            tested=not data.scores.timed and any(part.tests or part.over_tasks for part in parts),
-            generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
-            one_score=data.scores.seeds == 1,
-            rows=any("variance" in part.rows for part in parts),
-            scored=([], []) if data.results is None else scored_sets(data.results),
+            limits=[*data.caveats, *_limits(data)],
             by_task=[
                 block
                 for family, part in data.comparisons.items()
@@ -325,6 +321,29 @@ class Findings(Section):
                 else {}
             )
         )
+
+
+def _limits(data: ReportData) -> Iterator[Statement]:
+    """Yield what limits all headlines: scope, generated data, the sets of the scores, warnings."""
+    parts, results = data.comparisons.values(), data.results
+    if not data.scores.timed and any(part.tests or part.over_tasks for part in parts):
+        yield state(
+            "scope",
+            one_score=data.scores.seeds == 1,
+            generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
+            rows=any("variance" in part.rows for part in parts),
+        )
+    if data.generated_data:
+        yield state("note", text=data.generated_data)
+    if results is not None and data.scores.timed:
+        yield state("untrained", timed=results.suite.timed)
+    elif results is not None:
+        dev, test = scored_sets(results)
+        if dev or test:
+            yield state("scored_sets", dev=dev, test=test, tuned=bool(results.suite.sweep))
+    number = len(data.warnings) + (0 if results is None else len(data.failures))
+    if number:
+        yield state("warnings", number=number, runs=results is not None)
 
 
 def _first_screen(part: Comparison) -> list[Block]:
@@ -362,6 +381,9 @@ def _standing_table(part: Comparison) -> Table | None:
     has_means = bool(table["mean"].notna().all())
     if has_means:
         columns.append(Column("Mean", "number", note=unit_of_means(part, tasks)))
+    middle = {} if part.aggregates.empty else part.aggregates["iqm"].to_dict()
+    if middle:
+        columns.append(Column("IQM", "number"))
     columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))
     costs = cost_columns(part)
     digits = scores.digits(scores.main_tasks[0])
@@ -369,6 +391,7 @@ def _standing_table(part: Comparison) -> Table | None:
     for name, row in by_method(table).items():
         lost = collapsed_note(part.report.collapsed_networks.get(name, 0))
         mean = [Cell(number(row.mean, digits), notes=lost)] if has_means else []
+        mean += [Cell(number(middle.get(name), digits))] if middle else []
         rank = f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}"
         rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())]))
     return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from relation_tf.errors import OptionError
 from relation_tf.registry import Procedure, register_section
@@ -40,6 +38,7 @@ from relation_tf.report.drawing import (
     draw_names,
     draw_strokes,
     label_width,
+    limit_ticks,
 )
 from relation_tf.report.scores import Scores
 from relation_tf.report.text import Statement, escape_latex, render, state
@@ -60,6 +59,8 @@ from relation_tf.terminal import advance
 from relation_tf.words import at_least, format_level, pvalue_only, signed
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from relation_tf.report.data import Comparison
 
 _PAIR_COLUMNS = [
@@ -416,7 +417,8 @@ def _too_few_seeds(part: Comparison) -> Iterator[Statement]:
         tasks=[*part.tests],
         methods=methods,
         seeds=scores.seeds if sizes == {scores.seeds} else None,
-        pvalue=pvalue_only(tests[0].attainable_pvalue, scores.alpha),
+        pvalue=tests[0].attainable_pvalue,
+        alpha=scores.alpha,
         seeds_needed=tests[0].seeds_needed,
         fewer_methods_help=methods > 2
         and bound is not None
@@ -676,7 +678,7 @@ def _draw_pairs(
         ax.plot(pairs["difference"], pairs["y"], **style.mark, markersize=5.5, clip_on=False)
     draw_names(ax, dict(zip(y.tolist(), table["b"], strict=True)) | heads, bold=heads)
     ax.set(xlim=(left, right), ylim=(rows - 0.4, -0.6))
-    ax.xaxis.set_major_locator(MaxNLocator(5))
+    limit_ticks(ax.xaxis, 5)
     ax.grid(axis="x")
     below = ax.get_xaxis_transform()
     for x, down, side, words in (
@@ -727,6 +729,7 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
         "signed_rank": isinstance(result, SignedRankResult),
         "ranks": isinstance(result, FriedmanResult),
         "best": at_least(best, scores.alpha) if best else "",
+        "ties": getattr(getattr(result, "null", None), "ties", 0),
     }
     if isinstance(result, StratifiedResult):
         null = result.null
@@ -771,7 +774,7 @@ def diagram_of(part: Comparison) -> Picture | None:
         {str(name): float(rank) for name, rank in test.result.average_ranks.items()},
         [[*map(str, clique)] for clique in test.result.cliques()],
         test.result.critical_difference,
-        f"{len(test.tasks)} tasks",
+        f"Average ranks on {len(test.tasks)} tasks",
         part.report.styles,
     )
 
@@ -803,10 +806,10 @@ def rank_diagram(
         >>> from relation_tf.report.drawing import styles
         >>> ranks = {"mlp": 2.8, "attention": 1.7, "relation": 1.5}
         >>> cliques = [["relation", "attention"]]
-        >>> picture = rank_diagram(ranks, cliques, 1.05, "Nine tasks", styles(list(ranks)))
+        >>> picture = rank_diagram(ranks, cliques, 1.05, "Average ranks", styles(list(ranks)))
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        Nine tasks, average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical
-        difference 1.05; no significant difference: relation and attention.
+        Average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical difference
+        1.05; no significant difference: relation and attention.
 
     References:
         J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
@@ -819,7 +822,7 @@ def rank_diagram(
     values = ", ".join(f"{name} {ranks[name]:.2f}" for name in ordered)
     has_difference = math.isfinite(critical_difference)
     alt = (
-        f"{title}, average ranks, the best first: {values}; "
+        f"{title}, the best first: {values}; "
         + (f"critical difference {critical_difference:.2f}; " if has_difference else "")
         + f"no significant difference: {'; '.join(map(' and '.join, groups)) or 'none'}."
     )
