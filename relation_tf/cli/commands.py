@@ -293,18 +293,23 @@ def compare(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="Folder of a suite or report, or CSV file (columns task, method, seed, score; or "
-            "task, seed and one column per method).",
+            help="Folder of a suite or report, or a table of scores: CSV, TSV, Excel, Parquet or "
+            "JSON, with a row for each score or a column for each method, dataset or seed.",
         ),
     ],
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Also make report.pdf; needs pdflatex or tectonic.")
+    ] = False,
     **options: Any,
 ) -> None:
-    """Compare finished suites, reports or CSV files of scores, without training.
+    """Compare finished suites, reports or tables of scores, without training.
 
-    Writes report.html, report.md, LaTeX tables (report.tex) and tables as CSV.
+    Writes report.html, report.md, report.tex (paragraph, tables and figures for a paper, with
+    references.bib) and tables as CSV.
     """
     from relation_tf.report import compare as compare_scores
     from relation_tf.report.report import check_folder
+    from relation_tf.report.typesetting import write_pdf
 
     options["plugins"] = RunOptions(plugins=options["plugins"]).plugins
     options["command"] = shlex.join(["relation-tf", *sys.argv[1:]])
@@ -321,6 +326,8 @@ def compare(
         comparison = compare_scores(*sources, **options)
         written = comparison.write(folder)
     _print_report(comparison, written)
+    if pdf:
+        write_pdf(folder)
     if comparison.data.results is not None:  # warnings name failed runs of tables
         print_failures(comparison.data.failures)
 
@@ -418,7 +425,7 @@ def _collect_rarely() -> None:
 def _print_report(report: Report, written: Path) -> None:
     echo(f"\n{report}\n")
     echo(f"report: {written}")
-    echo("Open it in a browser. Next to it: report.tex (LaTeX tables), report.md, tables as CSV.")
+    echo("Open it in a browser. Next to it: report.tex (LaTeX), report.md, tables as CSV.")
 
 
 def write_zips(results: Results, fill_missing: bool) -> Submissions:

@@ -18,7 +18,7 @@ import pandas as pd
 
 from relation_tf.files import align_within
 from relation_tf.report.drawing import Picture, Style
-from relation_tf.report.text import chunks, in_markup, plain
+from relation_tf.report.text import Statement, chunks, in_markup, plain
 from relation_tf.words import first_of
 
 
@@ -28,11 +28,32 @@ class Paragraph:
 
     Attributes:
         text: The text.
-        style: `"headline"` is large, `"note"` is small, `"warning"` is highlighted.
+        style: `"note"` is small, `"warning"` is highlighted.
     """
 
     text: str
-    style: Literal["", "headline", "note", "warning"] = ""
+    style: Literal["", "note", "warning"] = ""
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Statements in words. In HTML, each names its field of report.json, which has its numbers.
+
+    Attributes:
+        statements: The statements.
+        style: `"headline"` is large, `"warning"` is highlighted.
+        listed: If True, a list, otherwise a paragraph.
+    """
+
+    statements: Sequence[Statement]
+    style: Literal["", "headline", "warning"] = ""
+    listed: bool = False
+
+    @property
+    def texts(self) -> list[str]:
+        """A text with markup for each item, or for the whole paragraph."""
+        texts = [statement.text for statement in self.statements]
+        return texts if self.listed else [" ".join(texts)]
 
 
 @dataclass(frozen=True)
@@ -244,7 +265,9 @@ class Folded:
     blocks: Sequence[Block]
 
 
-Block: TypeAlias = Paragraph | Heading | Bullets | Facts | Code | Figure | Table | Folded
+Block: TypeAlias = (
+    Paragraph | Sentences | Heading | Bullets | Facts | Code | Figure | Table | Folded
+)
 
 
 def blocks(template: str, **values: Any) -> list[Block]:
@@ -253,15 +276,15 @@ def blocks(template: str, **values: Any) -> list[Block]:
     Args:
         template: Name of a file in `templates/`, or the text of a template.
         **values: Its variables; `place(x)` inserts a table, picture, block, list of these, or
-            nothing for None.
+            nothing for None, such as `place(sentences(statements))`.
 
     Example:
         >>> blocks("Two {{ noun }}.\n\n> A note.", noun="seeds")
         [Paragraph(text='Two seeds.', style=''), Paragraph(text='A note.', style='note')]
     """
     opened: list[tuple[str, list[Block]]] = [("", [])]
-    styles: dict[str, Any] = {"!": "warning", ">": "note", "#": "headline", "": ""}
-    for kind, content in chunks(template, **values):
+    styles: dict[str, Any] = {"!": "warning", ">": "note", "": ""}
+    for kind, content in chunks(template, sentences=Sentences, **values):
         current = opened[-1][1]
         if kind == "placed":
             current += _placed(content)
@@ -287,6 +310,8 @@ def _placed(content: Any) -> list[Block]:
         return _with_one_legend([block for item in content for block in _placed(item)])
     if isinstance(content, Picture):
         return [Figure(content, content.legend)] if content.panels else []
+    if isinstance(content, Sentences) and not content.statements:
+        return []
     return [content]
 
 
@@ -375,6 +400,8 @@ def record(block: Block) -> dict[str, Any]:
     kind: dict[str, Any] = {"kind": type(block).__name__.lower()}
     if isinstance(block, Paragraph | Heading):
         return kind | {"text": plain(block.text)}
+    if isinstance(block, Sentences):
+        return kind | {"statements": [statement.record() for statement in block.statements]}
     if isinstance(block, Bullets):
         return kind | {"items": [*map(plain, block.items)]}
     if isinstance(block, Facts):

@@ -235,10 +235,9 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
 
     Args:
         sources: Each a suite's folder or its `Results`; a folder with a report's `scores.csv`; or a
-            CSV file or `pandas.DataFrame` with the columns `task`, `method`, `seed` and `score` (or
-            `value`), or `task`, `seed` and one column per method. A seed with several rows, one per
-            `metric`, has their mean as score. An empty score is that of a failed run; a column
-            `diverged` says which of these runs diverged.
+            table of scores, a file or a `pandas.DataFrame`, long or wide, see `read_source`. An
+            empty score is that of a failed run; a column `diverged` says which of these runs
+            diverged.
         **options: See `relation_tf.report.options.ComparisonOptions`.
 
     Raises:
@@ -275,7 +274,7 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
     scores, read = join(
         read, merge=given.merge, lower_is_better=lower, higher_is_better=higher, alpha=given.alpha
     )
-    scores = with_families(scores, given)
+    scores = replace(with_families(scores, given), same_unit=given.same_unit)
     if any(source.scores.families for source in read):
         scores = drop_lost_control(scores)
     scores = with_margin(with_test(scores, given), given)
@@ -293,6 +292,7 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
         origins.append(f"{source.origin}{on}")
     origin = {
         "sources": origins,
+        "read as": [f"{source.label}: {source.layout}" for source in read if source.layout],
         "pre-training": [in_a_line(settings) for settings in pretraining],
         "compare command": [given.command] if given.command else [],
         "compare version": [f"relation_tf {__version__}"],

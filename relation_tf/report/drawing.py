@@ -16,15 +16,17 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-import matplotlib as mpl
 import numpy as np
 from markupsafe import Markup, escape
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 # Contrast of at least 3:1 on white and dark pages; distinct for color-blind readers (tested).
 _COLORS = ("#5599cc", "#cc1133", "#dd7700", "#889977", "#9900ff", "#885577", "#6655cc")
@@ -117,6 +119,7 @@ class Picture:
         bottom: Bottom margin of a panel in inches.
         right: Right margin of a panel in inches.
         legend: Methods in the legend, if panels do not name them.
+        tikz: The figure as TikZ code for LaTeX; empty for figures that LaTeX includes as PDF.
     """
 
     name: str
@@ -127,6 +130,7 @@ class Picture:
     bottom: float = 0.45
     right: float = 0.1
     legend: Mapping[str, Style] = field(default_factory=dict)
+    tikz: str = ""
 
     @cached_property
     def inline(self) -> list[Markup]:
@@ -164,6 +168,19 @@ class Picture:
         """Return all panels as PNG on white."""
         return _save(self._figure(self.panels, self._across), "png")
 
+    def pdf(self) -> bytes:
+        """Return all panels as PDF (vector graphics), with the legend below."""
+        from matplotlib.lines import Line2D
+
+        figure = self._figure(self.panels, self._across)
+        with _style():
+            lines = [Line2D([], [], **style.line, marker=style.marker, label=name)
+                     for name, style in self.legend.items()]  # fmt: skip
+            if lines:
+                figure.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, 0),
+                              ncols=min(4, len(lines)))  # fmt: skip
+        return _save(figure, "pdf")
+
     @property
     def _across(self) -> int:
         """Number of panels per row in a file."""
@@ -171,6 +188,8 @@ class Picture:
 
     def _figure(self, panels: Sequence[Panel], across: int) -> Figure:
         """Draw panels in rows, with axes at fixed places so that they align."""
+        from matplotlib.figure import Figure
+
         width, height = self.size
         down = math.ceil(len(panels) / across)
         with _style():
@@ -237,6 +256,8 @@ def _from(first: int, values: Sequence[str]) -> list[int]:
 @functools.cache
 def swatch(style: Style) -> Markup:
     """Return a small SVG with a method's line and marker, for legends."""
+    from matplotlib.figure import Figure
+
     with _style():
         figure = Figure(figsize=(0.34, 0.18))
         ax = figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[])
@@ -267,6 +288,16 @@ def draw_names(ax: Axes, names: Mapping[int, str], bold: Collection[int] = ()) -
     ax.spines["left"].set_visible(False)
 
 
+def limit_ticks(axis: Axis, most: int, **options: Any) -> None:
+    """Show at most so many round intervals between ticks of an axis.
+
+    Matplotlib is imported late: it takes longer than most comparisons of a small table.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(most, **options))
+
+
 def label_width(names: Iterable[str]) -> float:
     """Return the width in inches of names that `draw_names` writes."""
     return 0.17 + 0.0855 * max(map(len, names))
@@ -282,6 +313,8 @@ def _style(salt: str = "") -> AbstractContextManager[None]:
 
     Matplotlib reads that file in the current folder; it can run TeX code.
     """
+    import matplotlib as mpl
+
     defaults = {
         key: value
         for key, value in mpl.rcParamsDefault.items()
@@ -293,13 +326,19 @@ def _style(salt: str = "") -> AbstractContextManager[None]:
 def _save(figure: Figure, format: str, salt: str = "") -> bytes:
     buffer = io.BytesIO()
     # Without date and version, equal results give equal bytes.
-    left_out = ("Date", "Creator", "Format", "Type") if format == "svg" else ("Software",)
+    left_out = {
+        "svg": ("Date", "Creator", "Format", "Type"),
+        "png": ("Software",),
+        "pdf": ("Creator", "Producer", "CreationDate"),
+    }[format]
+    box = "tight" if format == "pdf" else None  # a legend is below the panels
     with warnings.catch_warnings(), _style(salt):
         # A browser uses another font for such letters; a PNG shows boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        figure.savefig(buffer, format=format, dpi=160, metadata=dict.fromkeys(left_out))
+        metadata = dict.fromkeys(left_out)
+        figure.savefig(buffer, format=format, dpi=160, metadata=metadata, bbox_inches=box)
     content = buffer.getvalue()
-    if format == "png":
+    if format != "svg":
         return content
     # Round coordinates to a tenth of a point, but not text.
     return re.sub(rb"<[^>]*>", lambda tag: re.sub(rb"(\d\.\d)\d+", rb"\1", tag[0]), content)

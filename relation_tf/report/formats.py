@@ -1,4 +1,4 @@
-"""A report as HTML, Markdown, LaTeX tables, and in a terminal."""
+"""A report as HTML, Markdown, LaTeX, and in a terminal."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ from relation_tf.files import align, align_within
 from relation_tf.report.blocks import (
     Block,
     Bullets,
+    Cell,
     Code,
+    Column,
     Facts,
     Figure,
     Folded,
     Heading,
     Paper,
     Paragraph,
+    Sentences,
     Table,
     inline_cell,
     within,
 )
 from relation_tf.report.data import ReportData
-from relation_tf.report.drawing import swatch
+from relation_tf.report.drawing import Picture, swatch
 from relation_tf.report.sections.answer import standings
 from relation_tf.report.sections.verdicts import verdict_table
-from relation_tf.report.text import inline
+from relation_tf.report.text import escape_latex, inline
 from relation_tf.words import first_of, number
 
 _IN_HTML = {
@@ -116,6 +119,9 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
         if isinstance(block, Paragraph):
             text = _inline_markdown(block.text)
             yield f"**{text}**" if block.style == "warning" else text
+        elif isinstance(block, Sentences):
+            bold, point = "**" if block.style == "warning" else "", "- " if block.listed else ""
+            yield "\n".join(f"{point}{bold}{_inline_markdown(x)}{bold}" for x in block.texts)
         elif isinstance(block, Heading):
             yield f"### {_inline_markdown(block.text)}"
         elif isinstance(block, Bullets):
@@ -153,71 +159,83 @@ def _inline_markdown(text: str) -> str:
     return re.sub(r"\[([^]]*)\]\(#\w+\)", r"\1", inline(text, escape_markdown, _IN_MARKDOWN, str))
 
 
+_MOST_ACROSS = 9  # columns of scores in LaTeX; with more, tasks are rows
 _NO_WIDER = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
-_LATEX = {
-    **{x: f"\\{x}" for x in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "`": r"\textasciigrave{}",
-    "-": "-{}",  # before another one: no dash
-    "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "|": r"\textbar{}",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "−": "$-$",
-    "–": "--",
-    "▲": r"$\uparrow$",
-    "▼": r"$\downarrow$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-    "†": r"\dag{}",
-    "∞": r"$\infty$",
-}  # fmt: skip
 _IN_LATEX = {
     "bold": r"\textbf{{{0}}}",
     "italic": r"\textit{{{0}}}",
     "code": r"\texttt{{{0}}}",
     "superscript": r"\textsuperscript{{{0}}}",
     "deviation": r" {{\footnotesize $\pm$ {0}}}",
+    "cite": r"\cite{{{0}}}",
 }
 
 
-def latex(data: ReportData) -> str:
-    """Return the tables that have a label and caption for papers.
+_FIGURES_OF_PAPERS = ("answer", "aggregates", "seeds")  # sections
+_MOST_PANELS = 12  # of a figure in LaTeX, which fits a page
 
-    A table wider than a line is shrunk to fit.
+
+def figures_for_paper(data: ReportData) -> list[Picture]:
+    """Return the figures of `report.tex`: those that fit a page."""
+    blocks = [block for name in _FIGURES_OF_PAPERS for block in within(data.blocks.get(name, ()))]
+    pictures = [block.picture for block in blocks if isinstance(block, Figure)]
+    return [picture for picture in pictures if len(picture.panels) <= _MOST_PANELS]
+
+
+def latex(data: ReportData) -> str:
+    """Return a document with the paragraph, tables and figures for papers.
+
+    It needs `references.bib` and the PDF files of `figures_for_paper` next to it. A table wider
+    than a line is shrunk to fit.
     """
     lines = [
-        f"% {escape_latex(data.title)}",
-        r"% Tables for a paper; they need \usepackage{booktabs,graphicx}.",
-        f"% {escape_latex(data.scores.stated_directions)}",
+        r"\documentclass{article}",
+        r"\usepackage[T1]{fontenc}",
+        r"\usepackage{textcomp,booktabs,graphicx,tikz}",
+        r"\begin{document}",
+        "",
+        rf"\section*{{{escape_latex(data.title)}}}",
     ]
+    for block in data.blocks.get("paper", ()):
+        if isinstance(block, Sentences | Heading):
+            texts = block.texts if isinstance(block, Sentences) else [block.text]
+            lines += ["", *(inline(text, escape_latex, _IN_LATEX) for text in texts)]
+    lines += ["", f"% {escape_latex(data.scores.stated_directions)}"]
     for blocks in data.blocks.values():
         for block in within(blocks):
             if isinstance(block, Table) and block.paper is not None:
                 lines += _table_in_latex(block, block.paper)
-    return "\n".join(lines) + "\n"
+    for picture in figures_for_paper(data):
+        lines += _figure_in_latex(picture)
+    return "\n".join([*lines, "", *_REFERENCES, r"\end{document}"]) + "\n"
 
 
-def escape_latex(value: Any) -> str:
-    r"""Escape text for LaTeX, on one line.
+_REFERENCES = (r"\bibliographystyle{plain}", r"\bibliography{references}")
 
-    Example:
-        >>> print(escape_latex("50 % of a_b"))
-        50 \% of a\_b
-    """
-    text = " ".join(str(value).split())
-    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞`]|-(?=-)", lambda match: _LATEX[match[0]], text)
+
+def _figure_in_latex(picture: Picture) -> Iterator[str]:
+    file = rf"figures/{picture.name}.pdf"
+    yield from ("", r"\begin{figure}[htbp]", r"\centering")
+    yield picture.tikz or rf"{_NO_WIDER}{{\includegraphics{{{file}}}}}"
+    yield rf"\caption{{{escape_latex(picture.alt)}}}"
+    yield rf"\label{{fig:{picture.name}}}"
+    yield r"\end{figure}"
 
 
 def _table_in_latex(table: Table, paper: Paper) -> Iterator[str]:
     columns, rows = table.flat()
     if table.style == "pairs":
         rows = [[replace(cell, notes=[]) for cell in row] for row in rows]
+    if table.style == "scores" and len(columns) > _MOST_ACROSS:
+        across = [Column("Task"), *(Column(row[0].text, "number") for row in rows)]
+        turned = zip(*(row[1:] for row in rows), strict=True)
+        rows = [
+            [Cell(column.heading), *cells]
+            for column, cells in zip(columns[1:], turned, strict=True)
+        ]
+        columns = across
     kinds = "".join("r" if column.kind == "number" else "l" for column in columns)
-    yield from ("", r"\begin{table}", r"\centering")
+    yield from ("", r"\begin{table}[htbp]", r"\centering")
     yield rf"\caption{{{inline(paper.caption, escape_latex, _IN_LATEX)}}}"
     yield rf"\label{{tab:{paper.label}}}"
     yield rf"{_NO_WIDER}{{\begin{{tabular}}{{{kinds}}}"
@@ -250,18 +268,21 @@ def terminal(data: ReportData) -> str:
     warnings = [fill(f"Warning: {x}", max_lines=4, placeholder=more) for x in data.warnings]
     # What matters most is last: a terminal scrolls the rest away.
     directions = data.scores.stated_directions
-    notes = [fill(directions)] if directions else []
+    notes = [fill(f"Read {layout}.") for layout in data.origin.get("read as", ())]
+    notes += [fill(directions)] if directions else []
     return "\n".join([*_means(data), *notes, *bullets, *warnings, *_verdicts(data, fill)])
 
 
 def _verdicts(data: ReportData, fill: Callable[[str], str]) -> list[str]:
-    """Return headline, caveats and table of verdicts; nothing without a reference."""
+    """Return caveats and, with a reference, headline and table of verdicts."""
     lines = []
     for family, part in data.comparisons.items():
         if part.verdicts is not None and part.headline is not None:
             table = verdict_table(part)
             lines += ["", fill(str(part.headline.of(family))), *map(fill, map(str, part.caveats))]
             lines += [] if table is None else ["", *_without_costs(table)]
+        else:
+            lines += [fill(f"Caveat: {caveat.of(family)}") for caveat in part.caveats]
     return lines
 
 

@@ -43,8 +43,8 @@ class ComparisonOptions:
     merge: bool = option(False, "Pool seeds of same-named methods across sources.")
     columns: Mapping[str, str] | None = option(
         None,
-        "Names of your columns, if they are not task, method, seed and score, such as "
-        "task=dataset,method=model,score=test_acc.",
+        "Meaning of columns whose names do not say it, such as task=corpus,method=variant; # is "
+        "the number of the row.",
         "NAME=COLUMN[,...]",
     )
     lower_is_better: Sequence[str] = option(
@@ -55,6 +55,14 @@ class ComparisonOptions:
     )
     higher_is_better: Sequence[str] = option(
         (), "Tasks or metrics with a higher-is-better score despite their name.", "NAME[,NAME...]"
+    )
+    metric: str | None = option(
+        None, "Metric to read, of tables with several.", "NAME", shown="the only one of each table"
+    )
+    same_unit: bool = option(
+        False,
+        "All tasks have one unit, such as normalized scores: add interquartile means, performance "
+        "profiles and the probability of improvement.",
     )
     drop_failed: bool = option(
         False,

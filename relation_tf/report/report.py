@@ -20,10 +20,17 @@ from relation_tf.errors import SuiteError
 from relation_tf.files import expand_home, stays_inside, write_bytes
 from relation_tf.report.blocks import record
 from relation_tf.report.data import ReportData
-from relation_tf.report.formats import latex, markdown, notebook, page, terminal
+from relation_tf.report.formats import (
+    figures_for_paper,
+    latex,
+    markdown,
+    notebook,
+    page,
+    terminal,
+)
 from relation_tf.report.sections.costs import read_costs
 from relation_tf.report.sources import failing_layers, read_report, read_source
-from relation_tf.report.text import state
+from relation_tf.report.text import references, state
 from relation_tf.system import interrupts_delayed
 from relation_tf.terminal import advance
 
@@ -82,7 +89,7 @@ class Report:
         return markdown(self.data)
 
     def latex(self) -> str:
-        """Return LaTeX tables for a paper; they need booktabs."""
+        """Return a LaTeX document with the paragraph, tables and figures for a paper."""
         return latex(self.data)
 
     def _repr_html_(self) -> str:
@@ -135,23 +142,25 @@ class Report:
             + "\n"
         )
 
-    def write(self, folder: str | Path) -> Path:
+    def write(self, folder: str | Path, *, pdf: bool = False) -> Path:
         """Write the report into a folder in all formats.
 
-        The files are `report.html` (self-contained), `report.md` with `figures/`, `report.tex`,
-        `report.json`, and tables as CSV. Scores in CSV have their original unit: fractions for
-        scores of suites.
+        The files are `report.html` (self-contained), `report.md` with `figures/`, `report.tex` with
+        `references.bib`, `report.json`, and tables as CSV. Scores in CSV have their original unit:
+        fractions for scores of suites.
 
         Args:
             folder: The folder; created if missing. Tables and figures of an earlier report are
                 replaced. Other files are never overwritten.
+            pdf: If True, also make `report.pdf` with pdflatex or tectonic.
 
         Returns:
             The path of `report.html`.
 
         Raises:
             SuiteError: If the folder cannot be written, has files of these names that are not from
-                a report, or is a source of this report.
+                a report, or is a source of this report; or, after the other files are written, if
+                there is no `report.pdf`, because no LaTeX is installed or it fails.
         """
         folder = expand_home(folder)
         self.check_files(folder)
@@ -168,6 +177,13 @@ class Report:
                 )
             for file in {*earlier} - {*_earlier(folder)}:
                 file.unlink(missing_ok=True)
+            if earlier:
+                (folder / "report.pdf").unlink(missing_ok=True)
+        if pdf:
+            from relation_tf.report.typesetting import write_pdf
+
+            with _writing(folder):
+                write_pdf(folder)
         return folder / "report.html"
 
     @cached_property
@@ -184,6 +200,10 @@ class Report:
             files[f"{name}.csv"] = partial(_csv, table)
         files |= {f"figures/{name}.svg": picture.svg for name, picture in pictures.items()}
         files |= {"report.md": self.markdown, "report.tex": self.latex, "report.html": self.html}
+        files["references.bib"] = lambda: "\n".join(references().values()) + "\n"
+        for picture in figures_for_paper(self.data):
+            if not picture.tikz:
+                files[f"figures/{picture.name}.pdf"] = picture.pdf
         if "scores" in pictures:
             files["figures/scores.png"] = pictures["scores"].png
         return files
@@ -200,10 +220,12 @@ class Report:
         folder = expand_home(folder)
         with _writing(folder):
             earlier, files = _earlier(folder), [folder / name for name in self._files()]
+            files += [folder / "report.pdf"]
             changed = {path.resolve() for path in (folder, *files, *earlier)}
             ours = {*earlier, folder / "report.json"}
             if earlier:  # every report has tables
-                ours |= {folder / f"report.{kind}" for kind in ("html", "md", "tex")}
+                ours |= {folder / f"report.{kind}" for kind in ("html", "md", "tex", "pdf")}
+                ours.add(folder / "references.bib")
             foreign = [file for file in files if file.exists() and file not in ours]
         for source in (source for source in self.read_from if source.resolve() in changed):
             raise SuiteError(
@@ -323,7 +345,7 @@ def _earlier(folder: Path) -> list[Path]:
         content = read_report(folder)
         names = [f"{name}.csv" for name in content["tables"]]
         for name in content["figures"]:
-            names += [f"figures/{name}.svg", f"figures/{name}.png"]
+            names += [f"figures/{name}.{kind}" for kind in ("svg", "png", "pdf")]
     except (SuiteError, KeyError, TypeError):  # no report.json, or from another program
         return []
     # Names from a modified report.json must not lead out of the folder.

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from relation_tf.errors import DataError, OptionError, did_you_mean, join_names, quote
-from relation_tf.report.options import COLUMNS, LARGEST_SCORE, ComparisonOptions
+from relation_tf.errors import DataError, OptionError, join_names, quote
+from relation_tf.report.options import LARGEST_SCORE, ComparisonOptions
 from relation_tf.report.scores import KEY, SCORE, Scores, most_seeds
+from relation_tf.report.table_layouts import has_spread, is_diverged, parsed, understand
 from relation_tf.stats.directions import read_name, suggest_direction
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, count
 
 _LONGEST = 200  # characters of a name
 _FLAGS = {"": None, "true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-_INDEX = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives a column without a name
 
 
 @dataclass(frozen=True)
@@ -30,28 +29,31 @@ class ScoreTable:
         scores: The scores.
         failed: Failed runs without a score: columns `task`, `method`, `seed`, `status`, `diverged`
             (None if the table does not say it).
-        notes: Remarks on how the table was read.
+        layout: How the table was read, see `LongTable`.
+        notes: Remarks on failed runs.
     """
 
     scores: Scores
     failed: pd.DataFrame
+    layout: str
     notes: Sequence[str]
 
 
 def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> ScoreTable:
-    """Read a table with one row per score, per metric of a score, or per seed of all methods.
+    """Read a table in any layout, see `understand`.
 
     Rows of averages, as in the tables of reports, are left out.
 
     Args:
         table: The table; its index has the place of each row, for messages. Numbers can be text.
         where: Name of the table, for messages.
-        options: Names of columns, the split, and the treatment of failed runs.
+        options: Names of columns, the metric, the split, and the treatment of failed runs.
 
     Raises:
         DataError: If a column is missing or a value is invalid; the message names the row.
     """
-    rows, notes = _named(table, where, options.columns or {})
+    long = understand(table, where, options.columns or {}, options.metric)
+    rows = long.rows
     rows = rows[~rows["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS])]
     if rows.empty:
         raise DataError(f"{where} has no rows; it must have one row per score")
@@ -61,18 +63,19 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
     key = [name for name in (*KEY, "metric") if name in rows]
     places = [*map(str, rows.index)]
     texts = {name: [*map(partial(_text, name), rows[name], places)] for name in key}
-    flags = rows.get("diverged", pd.Series("", rows.index))
+    _check_percent(rows["score"])
+    flags = [*map(_flag, rows.get("diverged", [""] * len(rows)), places)]
+    flags = [flag or is_diverged(x) or flag for flag, x in zip(flags, rows["score"], strict=True)]
     rows = pd.DataFrame(texts, places).assign(
         score=[*map(_number, rows["score"], places)],
-        diverged=pd.Series([*map(_flag, flags, places)], places, dtype=object),
+        diverged=pd.Series(flags, places, dtype=object),
     )
-    _check_unique(rows[key])
+    _check_unique(rows[key], long.unused)
     rows["score"] = rows["score"].mask(rows["diverged"].eq(True))
     if options.failed_as is not None:
         _check_failed_as(options.failed_as, rows, options)
         rows["score"] = rows["score"].fillna(options.failed_as)
     failed = rows[rows["score"].isna()]
-    notes += failure_notes(failed)
     lost = failed.groupby(KEY, sort=False, as_index=False)[["diverged"]].first()
     if options.drop_failed:
         lost["ranked"] = False
@@ -90,13 +93,27 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
             methods=methods,
             tasks=tasks,
             seeds=most_seeds(means),
+            folds=long.rows_are != "seed",
+            items=long.rows_are == "item",
             metrics=metrics,
             directions={task: suggest_direction(task, metrics.get(task, ())) for task in tasks},
             splits={task: split for task, split in splits.items() if task in tasks},
         ),
         lost.assign(status="failed"),
-        notes,
+        long.layout,
+        failure_notes(failed),
     )
+
+
+def _check_percent(cells: pd.Series) -> None:
+    """Check that all numbers have a percent sign, or none."""
+    percent = cells.map(lambda cell: str(cell).strip().endswith("%"))
+    others = cells[~percent & cells.map(lambda cell: (parsed(cell) or 0) == parsed(cell))]
+    if percent.any() and len(others):
+        raise DataError(
+            f"{others.index[0]}: the score must have a percent sign, as that of "
+            f"{cells.index[int(percent.argmax())]}. Received: {quote(str(others.iloc[0]))}"
+        )
 
 
 def _check_failed_as(value: float, table: pd.DataFrame, options: ComparisonOptions) -> None:
@@ -142,96 +159,6 @@ def _on_split(
     return rows, {str(task): str(names[0]) for task, names in by_task.items()}
 
 
-def _named(
-    table: pd.DataFrame, where: str, columns: Mapping[str, str]
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return the columns of scores under our names, and notes on their origin."""
-    names = [*map(str, table.columns)]
-    table = table.set_axis(names, axis=1)
-    column_of = {key: _find_column(key, names, where, columns) for key in (*COLUMNS, "value")}
-    column_of["score"] = column_of["score"] or column_of["value"]
-    used = {key: name for key, name in column_of.items() if name and key != "value"}
-    if [*used.values()].count(used.get("split", "")) > 1:  # such as folds: --columns seed=split
-        del used["split"]
-    _check_once(used.values(), names, where)
-    if "method" not in used and "score" not in used and "task" in used:
-        # A column of ours that another one replaces, and the index of pandas, are no methods.
-        others = [*used.values(), *COLUMNS]
-        wide = [name for name in names if name not in others and not _INDEX.fullmatch(name)]
-        _check_once(wide, names, where)
-        cells = (value for name in wide for value in table[name].tolist())
-        if len(wide) > 1 and all(_parsed(value) is not None for value in cells):
-            return _long(table, used, wide, where)
-    notes = []
-    rows = pd.DataFrame({key: table[name] for key, name in used.items()})
-    if "task" not in used and "score" in columns and "score" in used:
-        task = used["score"]
-        rows.insert(0, "task", task)
-        notes.append(f"{where}: there is no column for tasks, so all scores are of {task!r}.")
-    _check_columns(rows, names, used, where)
-    if "metric" not in rows and read_name(used["score"])[1]:
-        rows["metric"] = used["score"]
-    return rows, notes
-
-
-def _check_columns(
-    rows: pd.DataFrame, names: Sequence[str], used: Mapping[str, str], where: str
-) -> None:
-    missing = [name for name in (*KEY, "score") if name not in rows]
-    if missing:
-        others = [name for name in names if name not in used.values()]
-        lacking = ["'score' (or 'value')" if name == "score" else repr(name) for name in missing]
-        example = ",".join(f"{name}=NAME" for name in missing)
-        raise DataError(
-            f"{where} has no column {' or '.join(lacking)}. If your columns have other names, use "
-            f"--columns {example}. Other columns: {quoted(others) if others else 'none'}"
-        )
-
-
-def _check_once(used: Iterable[str], names: Sequence[str], where: str) -> None:
-    for name in used:
-        times = names.count(name)
-        if times > 1:
-            raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
-
-
-def _find_column(
-    key: str, names: Sequence[str], where: str, columns: Mapping[str, str]
-) -> str | None:
-    """Return the table's name of one of our columns; None if it is missing."""
-    wanted = columns.get(key, key)
-    if wanted in names:
-        return wanted
-    if key in columns:
-        raise DataError(
-            f"{where}: --columns {key}={wanted}: there is no column {quote(wanted)}."
-            f"{did_you_mean(wanted, names)} The columns are {quoted(names)}"
-        )
-    return None
-
-
-def _long(
-    table: pd.DataFrame, used: Mapping[str, str], methods: Sequence[str], where: str
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return a wide table with one row per score."""
-    rows = table[[*used.values(), *methods]]
-    rows = rows.rename(columns={name: key for key, name in used.items()})
-    note = f"{where}: read as a wide table, one column per method: {join_names(methods)}"
-    if "seed" not in rows:
-        keys = [name for name in ("task", "metric", "split") if name in rows]
-        rows["seed"] = rows.groupby(keys).cumcount()
-        rows["seed"] += 1
-        note += "; without a column 'seed', the rows of a task are seeds 1, 2, ..."
-    keys = [name for name in ("task", "seed", "metric", "split") if name in rows]
-    long = rows.melt(keys, [*methods], "method", "score", ignore_index=False)
-    return long, [f"{note}."]
-
-
-def quoted(names: Iterable[Any]) -> str:
-    """Quote names for a message."""
-    return join_names([repr(str(name)) for name in names])
-
-
 def _text(name: str, value: Any, row: str) -> str:
     """Return a task, method, seed or metric as text.
 
@@ -258,7 +185,7 @@ def _text(name: str, value: Any, row: str) -> str:
     return str(int(integer[1])) if integer else text
 
 
-def _check_unique(rows: pd.DataFrame) -> None:
+def _check_unique(rows: pd.DataFrame, unused: Sequence[str]) -> None:
     again = rows.duplicated().to_numpy()
     if again.any():
         row = int(again.argmax())
@@ -266,6 +193,7 @@ def _check_unique(rows: pd.DataFrame) -> None:
         raise DataError(
             f"{rows.index[row]} repeats {quote(' / '.join(rows.iloc[row]))} of "
             f"{rows.index[first]}; each combination of task, method and seed must occur only once"
+            + (f". Not read: {join_names([*map(repr, unused)])}" if unused else "")
         )
 
 
@@ -297,19 +225,6 @@ def _metrics_by_task(table: pd.DataFrame) -> dict[str, list[str]]:
     return {task: metrics for task, (_, metrics) in expected.items()}
 
 
-def _parsed(value: Any) -> float | None:
-    """Return a score, NaN for that of a failed run (empty or not finite), None for other values."""
-    if value is None or value is pd.NA or not str(value).strip():
-        return math.nan
-    if isinstance(value, bool) or "_" in str(value):  # Python reads 8_0.5 as 80.5
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else math.nan
-
-
 def _flag(value: Any, row: str) -> bool | None:
     """Return whether a run has diverged; None for an empty cell.
 
@@ -329,7 +244,12 @@ def _number(value: Any, row: str) -> float:
     Raises:
         DataError: If it is no number.
     """
-    number = _parsed(value)
+    number = parsed(value)
+    if has_spread(value):
+        raise DataError(
+            f"{row}: the score must be one number, not a mean with its deviation: tests need the "
+            f"score of each seed. Received: {quote(str(value))}"
+        )
     if number is None:
         raise DataError(
             f"{row}: the score must be a number, or empty for a failed run. Received: "

@@ -48,6 +48,9 @@ class Scores:
         averages: Tasks that are averages over the other tasks.
         directions: Direction of each task; averages have that of their tasks.
         control: Method to compare all others with; by default all pairs are compared.
+        same_unit: If True, all tasks are declared to have one unit.
+        folds: If True, scores of a seed are pairs: seeds are folds of a cross-validation, or items.
+        items: If True, seeds are test items, with a score of 0 or 1.
         in_points: If True, scores are fractions and a page shows them times 100.
         points: Other display factors by task, for metrics in other units.
         of_tables: Tasks of tables, which do not name the units of their scores.
@@ -76,6 +79,9 @@ class Scores:
     averages: Sequence[str] = ()
     directions: Mapping[str, Direction] = field(default_factory=dict)
     control: str | None = None
+    folds: bool = False
+    items: bool = False
+    same_unit: bool = False
     in_points: bool = False
     alpha: float = 0.05
     metrics: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -236,12 +242,18 @@ class Scores:
     @property
     def procedure(self) -> Procedure:
         """The statistical procedure."""
-        return PROCEDURES.find(self.test or default_procedure(self.control))
+        default = default_procedure(self.control, folds=self.folds, items=self.items)
+        return PROCEDURES.find(self.test or default)
 
     @property
     def procedure_over_tasks(self) -> Procedure:
         """The statistical procedure over tasks."""
-        return PROCEDURES.find(self.test_over_tasks or default_over_tasks(self.control))
+        default = default_over_tasks(
+            self.control,
+            num_seeds=1 if self.folds else most_seeds(self.table),
+            num_methods=self.table["method"].nunique(),
+        )
+        return PROCEDURES.find(self.test_over_tasks or default)
 
     @property
     def controls(self) -> str | None:
@@ -287,7 +299,8 @@ class Scores:
     @cached_property
     def unit_remark(self) -> str:
         """Remark if only a guess of the units prevents a mean over tasks; else empty."""
-        return self.unlike_units(self.main_tasks) if self._one_kind and not self.timed else ""
+        guessed = self._one_kind and not self.timed and not self.same_unit
+        return self.unlike_units(self.main_tasks) if guessed else ""
 
     def unlike_units(self, tasks: Sequence[str]) -> str:
         """Return a remark if tasks of tables probably have different units; else empty."""

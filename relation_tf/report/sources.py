@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from relation_tf.config.families import Family
 from relation_tf.errors import (
-    DataError,
     OptionError,
     SuiteError,
     did_you_mean,
@@ -25,11 +23,11 @@ from relation_tf.errors import (
     quote,
     reason_of,
 )
-from relation_tf.files import LARGEST, expand_home, read_json
+from relation_tf.files import expand_home, read_json
 from relation_tf.registry import TASKS
 from relation_tf.report.lost_runs import failed_runs
 from relation_tf.report.options import ComparisonOptions
-from relation_tf.report.score_tables import ScoreTable, failure_notes, read_table
+from relation_tf.report.score_tables import failure_notes, read_table
 from relation_tf.report.scores import (
     KEY,
     Scores,
@@ -37,11 +35,11 @@ from relation_tf.report.scores import (
     with_glue_average,
 )
 from relation_tf.report.sections.runs import COSTS, read_runs
+from relation_tf.report.table_files import read_table_file
 from relation_tf.report.text import Statement, state
 from relation_tf.settings import first_fault
 from relation_tf.stats.directions import Direction, read_name
 from relation_tf.tasks.sources import digest_of_file
-from relation_tf.tasks.tables import decode_record, read_csv, read_records
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
 
 if TYPE_CHECKING:
@@ -66,7 +64,8 @@ class LoadedScores:
         manifests: Manifests of the runs.
         runs: The runs of a report, from its `runs.csv`, and failed runs of a table; empty with
             `results`.
-        notes: Remarks on how a table was read, and on plugins that are not imported.
+        notes: Remarks on failed runs of a table, and on plugins that are not imported.
+        layout: How a table was read; empty for runs.
     """
 
     label: str
@@ -78,6 +77,7 @@ class LoadedScores:
     manifests: Sequence[Mapping[str, Any]] = ()
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
     notes: Sequence[str] = ()
+    layout: str = ""
 
     def requested(self) -> set[str]:
         """Return the names of all methods that were run or should be run, also without scores."""
@@ -121,10 +121,10 @@ def read_source(
     """Read scores.
 
     Args:
-        source: A suite's folder or its `Results`; a folder with a report's `scores.csv`; a CSV file
-            or a `pandas.DataFrame` with the columns `task`, `method`, `seed` and `score` (or
-            `value`), or `task`, `seed` and one column per method. A seed with several rows, one per
-            `metric`, has their mean as score.
+        source: A suite's folder or its `Results`; a folder with a report's `scores.csv`; a file of
+            `relation_tf.report.table_files` or a `pandas.DataFrame` with a table in any layout of
+            `relation_tf.report.table_layouts`. A seed with several rows, one per `metric`, has
+            their mean as score.
         label: Name of the source, by default of its folder or file.
         number: Position of the source, used in the name of a data frame.
         options: Names of columns of tables, and the split.
@@ -136,11 +136,20 @@ def read_source(
     options = options or ComparisonOptions()
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
+        if source.columns.nlevels > 1:  # such as of `DataFrame.pivot`
+            source = source.melt(ignore_index=False)
         rows = [f"{name}, row {index!r}" for index in source.index]
+        if any(source.index.names) or source.index.inferred_type == "string":
+            source = source.reset_index()  # such as the names of datasets
         read = read_table(source.set_axis(rows), "the table", options)
-        runs = _with_costs(read.failed)
-        origin = f"{name}, in memory"
-        return LoadedScores(label or name, read.scores, origin, runs=runs, notes=read.notes)
+        return LoadedScores(
+            label or name,
+            read.scores,
+            f"{name}, in memory",
+            runs=_with_costs(read.failed),
+            notes=read.notes,
+            layout=read.layout,
+        )
     if not isinstance(source, str | os.PathLike):
         # Late: tables need no code for runs.
         from relation_tf.bench.results import Results
@@ -159,12 +168,12 @@ def read_source(
         from relation_tf.report.suites import source_of_runs
 
         return source_of_runs(label, read_results(path), options.split)
-    read = _read_file(file, options)
+    read = read_table(read_table_file(file), str(file), options)
     scores, runs, notes = read.scores, _with_costs(read.failed), [*read.notes]
     # The report next to its scores knows their metrics and directions.
     if file != path or (file.name == "scores.csv" and (file.parent / "report.json").is_file()):
         reported = read_runs(file.parent)
-        scores = _as_reported(scores, file.parent, reported)
+        scores, read = _as_reported(scores, file.parent, reported), replace(read, layout="")
         runs = pd.concat([runs, reported])
         if len(reported):
             notes += failure_notes(reported[reported["status"] == "failed"])
@@ -177,7 +186,7 @@ def read_source(
     # A pipe can be read only once.
     origin = f"{file}, SHA-256 {digest_of_file(file).hex()}" if file.is_file() else str(file)
     return LoadedScores(
-        label, scores, origin, None, [path], pretraining, manifests, runs=runs, notes=notes
+        label, scores, origin, None, [path], pretraining, manifests, runs, notes, read.layout
     )
 
 
@@ -264,26 +273,6 @@ def are_fractions(table: pd.DataFrame) -> bool:
     return bool((table["score"].abs() <= 1).all())
 
 
-def _read_file(path: Path, options: ComparisonOptions) -> ScoreTable:
-    """Read the scores of a file without blank rows."""
-    if path.is_file() and not path.stat().st_size:
-        raise DataError(
-            f"{path}: the file is empty. It must have the columns task, method, seed and score."
-        )
-    if path.is_file() and path.stat().st_size > LARGEST:
-        raise DataError(f"{path}: a table of scores must have at most {LARGEST / 2**20:,.0f} MiB")
-    header = decode_record(path, 1, read_records(path)[0])
-    if re.search("[;\t]", header) and "," not in header:
-        raise DataError(
-            f"{path}:1: fields must be comma-separated, with decimal points: save the table in "
-            f"this format. Received: {quote(header)}"
-        )
-    file = read_csv(path, blank_rows=True)
-    table = pd.DataFrame(file.columns, index=[f"{path}:{line}" for line in file.lines], dtype=str)
-    table = table[(table != "").any(axis=1)]
-    return read_table(table, str(path), options)
-
-
 _LEVEL = 0.05  # if no suite declares a level
 _LEAST_FRACTION = 0.1
 _TWO_UNITS = "if these are percent and fractions, divide or multiply one by 100"
@@ -351,6 +340,8 @@ def join(
         networks=dict(sorted(networks, key=lambda item: item[0] != item[1])),
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
+        folds=any(source.scores.folds for source in sources),
+        items=all(source.scores.items for source in sources),
         artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )

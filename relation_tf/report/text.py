@@ -1,12 +1,12 @@
 r"""Words of a report: statements are data, and the templates in `templates/` put them into words.
 
-Text has a small part of Markdown: `**bold**`, `*italic*`, backticks, `[text](target)` and
-`^superscript^`. A backslash before a character takes its meaning away. Jinja inserts values with
-these backslashes, so names cannot change the layout.
+Text has a small part of Markdown: `**bold**`, `*italic*`, backticks, `[text](target)`,
+`^superscript^`, and `[@key,key]` for references. A backslash before a character takes its meaning
+away. Jinja inserts values with these backslashes, so names cannot change the layout.
 
 A template of blocks has paragraphs separated by blank lines. The first characters give their kind:
-`### ` a heading, `- ` a list, `! ` and `!- ` a warning, `> ` a note, `# ` the headline; `+++ title`
-opens collapsed blocks and `+++` closes them. `{{ place(x) }}` inserts tables, figures or blocks.
+`### ` a heading, `- ` a list, `! ` and `!- ` a warning, `> ` a note; `+++ title` opens collapsed
+blocks and `+++` closes them. `{{ place(x) }}` inserts tables, figures or blocks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -29,8 +30,11 @@ _PIECE = r"(?:\\.|[^\\])+?"
 _INLINE = re.compile(
     rf"\\(?P<plain>.)|`(?P<code>(?:\\.|[^\\`])+)`|\*\*(?P<bold>{_PIECE})\*\*|\*(?P<italic>{_PIECE})\*"
     rf"|\[(?P<link>{_PIECE})\]\((?P<target>[^)]+)\)|\^(?P<superscript>{_PIECE})\^"
+    r"|\[@(?P<cite>[\w,]+)\]"
 )
 
+
+_MOST_AUTHORS = 3
 
 # Blank lines, kinds of blocks and inserted blocks of a template; values do not make them.
 _BREAK, _KIND, _PLACED, _SPACE = "\x01", "\x02", "\x03", "\x04"
@@ -41,7 +45,7 @@ class _Marks(Extension):
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         """Return the source with marks."""
-        source = re.sub(r"(?m)^(###|[#>!-]|!-|\+\+\+)(?=\s)", rf"{_KIND}\1", source)
+        source = re.sub(r"(?m)^(###|[>!-]|!-|\+\+\+)(?=\s)", rf"{_KIND}\1", source)
         return re.sub(r"\n(?:[ \t]*\n)+", f"\n{_BREAK}\n", source)
 
 
@@ -117,10 +121,30 @@ def inline(
         kind = str(match.lastgroup if match["link"] is None else "link")
         content = re.sub(r"\\(.)", r"\1", match[kind])
         pattern = patterns.get(kind, "{0}")
+        if kind == "cite":
+            content = content if "cite" in patterns else _authors(content)
         escaped = (escape_code or escape)(content) if kind == "code" else escape(content)
         shown.append(pattern.format(escaped, match["target"]))
         end = match.end()
     return "".join([*shown, _escape(text[end:], escape)])
+
+
+def _authors(keys: str) -> str:
+    """Return references in words, such as "(Steel 1960, Dwass 1960)"."""
+    entries = [references()[key] for key in keys.split(",")]
+    named = [re.findall(r"(?:author = \{|and )([^,}]+),", entry) for entry in entries]
+    years = [key[-4:] for key in keys.split(",")]
+    named = [who if len(who) <= _MOST_AUTHORS else [f"{who[0]} et al."] for who in named]
+    names = (f"{words.listed(who)} {year}" for who, year in zip(named, years, strict=True))
+    return f"({', '.join(names)})"
+
+
+@cache
+def references() -> dict[str, str]:
+    """Return the entries of the bibliography, BibTeX, by key."""
+    file = resources.files("relation_tf.report") / "templates" / "references.bib"
+    entries = file.read_text("utf-8").splitlines()
+    return {entry.partition("{")[2].partition(",")[0]: entry for entry in entries}
 
 
 def _escape(text: str, escape: Callable[[str], str]) -> str:
@@ -181,6 +205,8 @@ def environment() -> Environment:
         "pvalue": words.format_pvalue,
         "pvalue_only": words.pvalue_only,
         "level": words.format_level,
+        "alpha": lambda alpha: words.format_level(alpha).removeprefix("p < "),
+        "cited": lambda keys: Markup(f"[@{','.join(keys)}]"),
     }
     result.globals |= {
         "count": words.count,
@@ -238,3 +264,42 @@ def chunks(template: str, **values: Any) -> Iterator[tuple[str, Any]]:
             yield kind, rest
         elif text:
             yield "", _in_a_line(text)
+
+
+_LATEX = {
+    **{x: f"\\{x}" for x in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "`": r"\textasciigrave{}",
+    "-": "-{}",  # before another one: no dash
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": "$-$",
+    "–": "--",
+    "▲": r"$\uparrow$",
+    "▼": r"$\downarrow$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "†": r"\dag{}",
+    "∞": r"$\infty$",
+    "α": r"$\alpha$",
+    "χ": r"$\chi$",
+    "²": "$^2$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+}  # fmt: skip
+
+
+def escape_latex(value: Any) -> str:
+    r"""Escape text for LaTeX, on one line.
+
+    Example:
+        >>> print(escape_latex("50 % of a_b"))
+        50 \% of a\_b
+    """
+    text = " ".join(str(value).split())
+    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞αχ²≤≥`]|-(?=-)", lambda match: _LATEX[match[0]], text)

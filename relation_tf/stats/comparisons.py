@@ -29,7 +29,7 @@ from relation_tf.stats.samples import (
     index_pairs,
     spread_notes,
 )
-from relation_tf.words import count, format_level, format_pvalue, number_of_seeds
+from relation_tf.words import count, format_level, format_pvalue, number_of_seeds, pvalue_only
 
 NOT_SIGNIFICANT = "no significant difference"
 
@@ -210,11 +210,10 @@ class PairwiseResult(PrintedResult):
 
     @property
     def tied(self) -> bool:
-        """True if a p is smaller than it can be without ties."""
-        best = self.attainable_pvalue
-        error = 0.0 if self.null is None else self.null.standard_error(best)
-        # Tolerance: ties between other methods change p slightly.
-        return bool(self.pvalue.to_numpy().min() < 0.999 * best - 5 * error)
+        """True if a p is smaller, as printed, than it can be without ties."""
+        smallest, best = float(self.pvalue.to_numpy().min()), self.attainable_pvalue
+        is_smaller = smallest < best and pvalue_only(smallest) != pvalue_only(best)
+        return is_smaller and (self.null is None or self.null.ties > 0)
 
     @property
     def estimand(self) -> Estimand | None:

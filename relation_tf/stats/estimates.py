@@ -38,19 +38,45 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def __str__(self) -> str:
+        return f"{self.low:.3g} to {self.high:.3g}"
 
-class Estimate(NamedTuple):
-    """Estimate with an interval.
+
+class _WithLimits(NamedTuple):
+    value: float
+    low: float
+    high: float
+
+
+class Estimate(_WithLimits):
+    """Estimate with an interval, a tuple of the three numbers; `print` shows a sentence.
 
     Attributes:
         value: The estimate.
         low: Lower end of the interval.
         high: Upper end.
+        name: Name of the estimate.
+        confidence: Nominal coverage of the interval.
+
+    Example:
+        >>> print(Estimate(0.431, 0.396, 0.467, "IQM"))
+        IQM 0.431, 95 % 0.396 to 0.467
     """
 
-    value: float
-    low: float
-    high: float
+    name: str
+    confidence: float
+
+    def __new__(
+        cls, value: float, low: float, high: float, name: str = "", confidence: float = 0.95
+    ) -> Estimate:
+        """Return an estimate with its interval."""
+        made = super().__new__(cls, value, low, high)
+        made.name, made.confidence = name, confidence
+        return made
+
+    def __str__(self) -> str:
+        limits = Interval(self.low, self.high)
+        return f"{self.name} {self.value:.3g}, {100 * self.confidence:g} % {limits}".lstrip()
 
 
 def mean_interval(scores: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -291,8 +317,8 @@ def interquartile_mean(scores: TaskScores, **bootstrap: Any) -> Estimate:
 
     Example:
         >>> scores = {"CoLA": [0.1, 0.2, 0.3, 0.4], "RTE": [0.5, 0.6, 0.7, 0.8]}
-        >>> print("{:.3f}, {:.2f} to {:.2f}".format(*interquartile_mean(scores)))
-        0.450, 0.35 to 0.55
+        >>> print(interquartile_mean(scores))
+        IQM 0.45, 95 % 0.35 to 0.55
 
     References:
         R. Agarwal, M. Schwarzer, P. S. Castro, A. Courville, M. G. Bellemare (2021), Deep
@@ -313,7 +339,7 @@ def interquartile_mean(scores: TaskScores, **bootstrap: Any) -> Estimate:
         return np.asarray(trim_mean(np.hstack(drawn), 0.25, axis=1))
 
     value = float(trim_mean(np.concatenate(by_task), 0.25))
-    return Estimate(value, *_percentiles(resampled, sum(sizes), **bootstrap))
+    return _estimate("IQM", value, resampled, sum(sizes), **bootstrap)
 
 
 def probability_of_improvement(
@@ -374,7 +400,7 @@ def probability_of_improvement(
         return np.clip(np.mean(means, axis=0), 0.0, 1.0)  # rounding
 
     value = float(np.mean([won.mean() for won in wins]))
-    return Estimate(value, *_percentiles(resampled, number, **bootstrap))
+    return _estimate("probability of improvement", value, resampled, number, **bootstrap)
 
 
 def _finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
@@ -396,14 +422,17 @@ def _finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
     return by_task
 
 
-def _percentiles(
+def _estimate(
+    name: str,
+    value: float,
     resampled: Callable[[np.random.Generator, int], FloatArray],
     num_scores: int,
     *,
     confidence: float = 0.95,
     draws: int = 50_000,
     rng: int = 0,
-) -> Interval:
+) -> Estimate:
+    """Return an estimate with the percentile interval of a bootstrap."""
     check_probability("confidence", confidence)
     check_count("draws", draws, 2)
     generator = np.random.default_rng(rng)
@@ -411,4 +440,4 @@ def _percentiles(
     counts = (min(step, draws - start) for start in range(0, draws, step))
     estimates = np.concatenate([resampled(generator, count) for count in counts])
     low, high = np.quantile(estimates, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(low), float(high))
+    return Estimate(value, float(low), float(high), name, confidence)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.registry import METRICS
 from relation_tf.stats.samples import FloatArray, check_count
+from relation_tf.words import count, format_pvalue, signed
 
 _CHUNK_WEIGHTS = 2_000_000  # weights of rows at once: 16 MB
 _NEGLIGIBLE = 1e-40  # probabilities below it are left out of a convolution
@@ -42,6 +43,12 @@ class ScoreErrors:
     seeds: float
     rows: float
     both: float
+
+    def __str__(self) -> str:
+        return (
+            f"score {self.score:.4g} with standard error {self.seeds:.2g} for other seeds, "
+            f"{self.rows:.2g} for other rows, {self.both:.2g} for both"
+        )
 
 
 def score_errors(
@@ -131,6 +138,12 @@ class RowTest:
     pvalue: float
     discordant: int
     num_rows: int
+
+    def __str__(self) -> str:
+        return (
+            f"difference {signed(self.difference, 4)}, {format_pvalue(self.pvalue)}, "
+            f"{self.discordant} of {count(self.num_rows, 'row')} differ"
+        )
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike, labels: ArrayLike) -> RowTest:

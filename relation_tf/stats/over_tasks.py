@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from relation_tf.stats.samples import (
     TestOptions,
     check_probability,
     dense_ranks,
+    index_pairs,
     numeric_scores,
     read_tasks,
     tie_tolerance,
@@ -46,8 +48,8 @@ _MOST_EXACT = 300  # tasks with an exact p of Wilcoxon's test
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FriedmanNemenyiResult(PrintedResult):
-    """Result of `friedman_nemenyi`.
+class FriedmanResult(PrintedResult):
+    """Result of `friedman_nemenyi` or `friedman_wilcoxon`.
 
     Attributes:
         ranks: Rank of each method on each task (tasks x methods); 1 is best, ties are averaged.
@@ -61,10 +63,13 @@ class FriedmanNemenyiResult(PrintedResult):
         f_statistic: F statistic of Iman and Davenport.
         f_pvalue: p of `f_statistic` from the F distribution, with the same lower bound; too small
             for few tasks.
-        pvalue: Nemenyi's p of each pair, a symmetric k x k table with 1 on its diagonal.
+        pvalue: p of each pair, by Nemenyi's or Wilcoxon's test, a symmetric k x k table with 1 on
+            its diagonal.
         significant: True where p < alpha, k x k.
-        critical_difference: Average ranks with a larger difference differ significantly.
-        attainable_pvalue: Smallest p of Nemenyi's test for this number of methods and tasks.
+        critical_difference: Average ranks with a larger difference differ significantly by
+            Nemenyi's test; NaN with Wilcoxon's.
+        signed_ranks: Wilcoxon's tests of all pairs; None with Nemenyi's.
+        attainable_pvalue: Smallest p of a pair for this number of methods and tasks.
         tasks_needed: Fewest tasks with which p < alpha is possible.
         alpha: Level of the tests.
         notes: Remarks on scores and p.
@@ -84,6 +89,7 @@ class FriedmanNemenyiResult(PrintedResult):
     tasks_needed: int
     alpha: float
     notes: tuple[str, ...]
+    signed_ranks: SignedRankResult | None = None
 
     def pairs(self) -> pd.DataFrame:
         """Return all pairs, one per row.
@@ -91,10 +97,16 @@ class FriedmanNemenyiResult(PrintedResult):
         Returns:
             A table with columns `a`, `b`, `rank_a`, `rank_b` (average ranks), `pvalue`,
             `significant`, `better` (the better method of a significant pair, else None), and
-            `verdict` in words.
+            `verdict` in words; with Wilcoxon's tests also `statistic` and `effect_size`, positive
+            where b is better.
         """
         first, second = np.triu_indices(len(self.average_ranks), 1)
         ranks = self.average_ranks.to_numpy()
+        if self.signed_ranks is not None:
+            table = self.signed_ranks.pairs()
+            table.insert(2, "rank_a", ranks[first])
+            table.insert(3, "rank_b", ranks[second])
+            return table
         table = name_pairs(
             list(self.average_ranks.index),
             rank_a=ranks[first],
@@ -111,38 +123,46 @@ class FriedmanNemenyiResult(PrintedResult):
         """Return the bars of a critical-difference diagram.
 
         Returns:
-            Largest groups of two or more methods without a significant difference, best first.
+            Largest groups of two or more methods, next to each other by average rank, without a
+            significant difference; best first.
         """
         order = np.argsort(self.average_ranks.to_numpy(), kind="stable")
         names = [self.average_ranks.index[place] for place in order]
-        together = ~self.significant.to_numpy()[np.ix_(order, order)]
-        # p falls with the difference in rank: a group ends at the first significant difference.
-        ends = [
-            start + int(np.append(row[start:], False).argmin())
-            for start, row in enumerate(together)
-        ]
-        return [
-            tuple(names[start:end])
-            for start, end in enumerate(ends)
-            if end - start > 1 and end > max(ends[:start], default=0)
-        ]
+        differ = self.significant.to_numpy()[np.ix_(order, order)]
+        groups: list[tuple[int, int]] = []
+        for start in range(len(names)):
+            end = start + 1
+            while end < len(names) and not differ[start:end, end].any():
+                end += 1
+            if end - start > 1 and all(end > before for _, before in groups):
+                groups.append((start, end))
+        return [tuple(names[start:end]) for start, end in groups]
 
     def _printed(self) -> pd.DataFrame:
         return self.pairs().drop(columns="better")
 
     def _title(self) -> str:
         num_tasks, num_methods = self.ranks.shape
+        pairs = "Nemenyi" if self.signed_ranks is None else "Wilcoxon (Holm)"
         return (
-            f"Friedman and Nemenyi tests: {num_methods} methods over {count(num_tasks, 'task')}, "
+            f"Friedman and {pairs} tests: {num_methods} methods over {count(num_tasks, 'task')}, "
             f"alpha = {self.alpha:g}"
         )
 
     def _remarks(self) -> Iterator[str]:
-        yield (
-            f"Friedman: chi-square({self.ranks.shape[1] - 1}) = {self.statistic:.2f}, "
-            f"{format_pvalue(self.friedman_pvalue, self.alpha)}. Average ranks (1 is best) that "
-            f"differ by more than {self.critical_difference:.2f} differ significantly."
+        freedom = self.ranks.shape[1] - 1
+        friedman = (
+            f"Friedman: chi-square({freedom}) = {self.statistic:.2f}, "
+            f"{format_pvalue(self.friedman_pvalue, self.alpha)}; Iman and Davenport: "
+            f"F({freedom}, {freedom * (len(self.ranks) - 1)}) = {self.f_statistic:.2f}, "
+            f"{format_pvalue(self.f_pvalue, self.alpha)}."
         )
+        if self.signed_ranks is None:
+            friedman += (
+                " Average ranks (1 is best) that differ by more than "
+                f"{self.critical_difference:.2f} differ significantly."
+            )
+        yield friedman
 
 
 def friedman_nemenyi(
@@ -152,7 +172,7 @@ def friedman_nemenyi(
     higher_is_better: Directions = None,
     nan: NanPolicy = "raise",
     rtol: float = TIE_RTOL,
-) -> FriedmanNemenyiResult:
+) -> FriedmanResult:
     """Compare methods over several tasks with Friedman's test and Nemenyi's test of all pairs.
 
     With n tasks, k methods, average ranks R and the quantile q of the studentized range, two
@@ -176,7 +196,7 @@ def friedman_nemenyi(
         rtol: Relative tolerance of ties: neighboring scores of a task within it are tied.
 
     Returns:
-        A `FriedmanNemenyiResult`; `print` shows it.
+        A `FriedmanResult`; `print` shows it.
 
     Raises:
         TypeError: If the table has an unknown form or contains something other than numbers.
@@ -201,64 +221,151 @@ def friedman_nemenyi(
         statistic, Communications in Statistics - Theory and Methods 9, 571-595.
     """
     from scikit_posthocs import posthoc_nemenyi_friedman
-    from scipy.stats import f, friedmanchisquare, studentized_range
+    from scipy.stats import studentized_range
 
     options = TestOptions(alpha, nan=nan, rtol=rtol)
     table = _table_of_means(table)
     ranks, notes = _rank(table, higher_is_better, options)
     num_tasks, num_methods = ranks.shape
-    freedom = num_methods - 1
-    statistic, friedman_pvalue = 0.0, 1.0
-    if (ranks != ranks[:, :1]).any():  # if every task ties all methods, SciPy divides by zero
-        statistic, friedman_pvalue = map(float, friedmanchisquare(*ranks.T))
-    # Probability that all tasks rank the methods in the same order by chance.
-    least = math.exp(-(num_tasks - 1) * math.lgamma(num_methods + 1))
-    exact = num_tasks < FEW_TASKS and num_methods < _FEW_METHODS
-    left = num_tasks * freedom - statistic
-    f_statistic = (num_tasks - 1) * statistic / left if left > 1e-9 else math.inf
-    names = labels(list(table.columns))
+    facts = _friedman(ranks, table)
+    names = facts["average_ranks"].index
     pvalue = posthoc_nemenyi_friedman(ranks).to_numpy(dtype=np.float64)
     pvalues = pd.DataFrame(pvalue, index=names, columns=names)
     attainable = nemenyi_attainable_pvalue(num_methods, num_tasks)
     if num_tasks < FEW_TASKS:
-        rough = "Nemenyi's p is a rough approximation; Friedman's p is exact"
-        if not exact:
-            rough = (
-                "both p are rough approximations; the lower bound of Friedman's p is "
-                f"{least:.3g}, the probability that all tasks rank the methods in the same order"
-            )
-        notes.append(f"With fewer than {FEW_TASKS} tasks {rough}")
+        exact = "; Friedman's p is exact" if facts["exact"] else ""
+        notes.append(
+            f"With fewer than {FEW_TASKS} tasks Nemenyi's p is a rough approximation{exact}"
+        )
     if attainable >= alpha:
         tasks = count(num_tasks, "task")
         notes.append(f"No pair of {num_methods} methods can differ significantly with {tasks}")
     quantile = float(studentized_range.isf(alpha, num_methods, math.inf))
-    return FriedmanNemenyiResult(
-        ranks=pd.DataFrame(ranks, index=table.index, columns=names),
-        average_ranks=pd.Series(ranks.mean(axis=0), index=names),
-        statistic=statistic,
-        friedman_pvalue=_exact_friedman(ranks) if exact else max(friedman_pvalue, least),
-        exact=exact,
-        f_statistic=f_statistic,
-        f_pvalue=max(float(f.sf(f_statistic, freedom, freedom * (num_tasks - 1))), least),
+    return FriedmanResult(
+        **facts,
         pvalue=pvalues,
         significant=pvalues < alpha,
         critical_difference=quantile * _standard_error(num_methods, num_tasks),
         attainable_pvalue=attainable,
         tasks_needed=samples_needed(lambda n: nemenyi_attainable_pvalue(num_methods, n), alpha),
         alpha=alpha,
-        notes=tuple(notes),
+        notes=(*notes, *_rough(facts, num_tasks)),
     )
+
+
+def friedman_wilcoxon(
+    table: pd.DataFrame | TaskSamples,
+    alpha: float = 0.05,
+    *,
+    higher_is_better: Directions = None,
+    rtol: float = TIE_RTOL,
+) -> FriedmanResult:
+    """Compare methods over several tasks with Friedman's test and Wilcoxon's tests of all pairs.
+
+    Each task counts once, with the mean of its scores. Friedman's test, and the F test of Iman and
+    Davenport, ask if any methods differ. Pairs are tested with `wilcoxon_holm`: unlike Nemenyi's
+    test, its verdict on a pair does not depend on the other methods (Benavoli et al. 2016). The
+    result generalizes to similar tasks.
+
+    Args:
+        table: As for `friedman_nemenyi`. The differences of all tasks must have the same unit.
+        alpha: Level of the tests.
+        higher_is_better: As for `friedman_nemenyi`.
+        rtol: Relative tolerance within which two means are equal.
+
+    Returns:
+        A `FriedmanResult`; `print` shows it.
+
+    Raises:
+        TypeError: If the table has an unknown form or contains something other than numbers.
+        ValueError: If there are fewer than two tasks or three methods, names occur twice, or a
+            score is not finite.
+
+    Example:
+        >>> scores = pd.DataFrame(
+        ...     {"a": [0.9, 0.8, 0.7, 0.9], "b": [0.8, 0.7, 0.6, 0.8], "c": [0.7, 0.6, 0.5, 0.7]},
+        ...     index=["CoLA", "SST-2", "MRPC", "RTE"],
+        ... )
+        >>> result = friedman_wilcoxon(scores)
+        >>> print(f"{result.friedman_pvalue:.3f} {result.pvalue.loc['a', 'c']:.3f}")
+        0.005 0.375
+
+    References:
+        J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
+        Machine Learning Research 7, 1-30.
+        A. Benavoli, G. Corani, F. Mangili (2016), Should we really use post-hoc tests based on
+        mean-ranks?, Journal of Machine Learning Research 17, 1-10.
+    """
+    table = _table_of_means(table)
+    ranks, _ = _rank(table, higher_is_better, TestOptions(alpha, nan="raise", rtol=rtol))
+    samples = {
+        task: {name: [score] for name, score in row.items()} for task, row in table.iterrows()
+    }
+    tests = wilcoxon_holm(samples, None, alpha, higher_is_better=higher_is_better, rtol=rtol)
+    facts = _friedman(ranks, table)
+    return FriedmanResult(
+        **facts,
+        pvalue=tests.pvalue,
+        significant=tests.significant,
+        critical_difference=math.nan,
+        attainable_pvalue=tests.attainable_pvalue,
+        tasks_needed=tests.seeds_needed,
+        alpha=alpha,
+        notes=(*tests.notes, *_rough(facts, len(ranks))),
+        signed_ranks=tests,
+    )
+
+
+def _friedman(ranks: FloatArray, table: pd.DataFrame) -> dict[str, Any]:
+    """Return the ranks and the tests of Friedman and of Iman and Davenport."""
+    from scipy.stats import f, friedmanchisquare
+
+    num_tasks, num_methods = ranks.shape
+    freedom = num_methods - 1
+    statistic, pvalue = 0.0, 1.0
+    if (ranks != ranks[:, :1]).any():  # if every task ties all methods, SciPy divides by zero
+        statistic, pvalue = map(float, friedmanchisquare(*ranks.T))
+    least = _same_order(num_tasks, num_methods)
+    exact = num_tasks < FEW_TASKS and num_methods < _FEW_METHODS
+    left = num_tasks * freedom - statistic
+    f_statistic = (num_tasks - 1) * statistic / left if left > 1e-9 else math.inf
+    names = labels(list(table.columns))
+    return {
+        "ranks": pd.DataFrame(ranks, index=table.index, columns=names),
+        "average_ranks": pd.Series(ranks.mean(axis=0), index=names),
+        "statistic": statistic,
+        "friedman_pvalue": _exact_friedman(ranks) if exact else max(pvalue, least),
+        "exact": exact,
+        "f_statistic": f_statistic,
+        "f_pvalue": max(float(f.sf(f_statistic, freedom, freedom * (num_tasks - 1))), least),
+    }
+
+
+def _same_order(num_tasks: int, num_methods: int) -> float:
+    """Return the probability that all tasks rank the methods in the same order by chance."""
+    return math.exp(-(num_tasks - 1) * math.lgamma(num_methods + 1))
+
+
+def _rough(facts: dict[str, Any], num_tasks: int) -> Iterator[str]:
+    """Yield a note if Friedman's p is an approximation for few tasks."""
+    if num_tasks < FEW_TASKS and not facts["exact"]:
+        least = _same_order(*facts["ranks"].shape)
+        yield (
+            f"With fewer than {FEW_TASKS} tasks Friedman's p is a rough approximation; its lower "
+            f"bound is {least:.3g}, the probability that all tasks rank the methods in the same "
+            "order"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SignedRankResult(PairwiseResult):
     """Result of `wilcoxon_holm`.
 
-    It has the attributes and tables of `PairwiseResult` for a test against a control, with these
-    differences: `samples` are the means of each task, negated where lower is better; `statistic` is
-    the rank sum of the tasks where the method is better minus that of the tasks where it is worse;
-    `effect_size` is this difference divided by the sum of all ranks (matched-pairs rank-biserial
-    correlation); `seeds_needed` is a number of tasks.
+    It has the attributes and tables of `PairwiseResult`, with these differences: `samples` are the
+    means of each task, negated where lower is better; `statistic` is the rank sum of the tasks
+    where the second method, or the method compared with the control, is better minus that of the
+    tasks where it is worse; `effect_size` is this difference divided by the sum of all ranks
+    (matched-pairs rank-biserial correlation); `seeds_needed` is a number of tasks.
     """
 
     _ahead = "better"
@@ -275,31 +382,32 @@ class SignedRankResult(PairwiseResult):
 
 def wilcoxon_holm(
     samples: TaskSamples | pd.DataFrame,
-    control: Hashable,
+    control: Hashable | None = None,
     alpha: float = 0.05,
     *,
     higher_is_better: Directions = None,
     rtol: float = TIE_RTOL,
 ) -> SignedRankResult:
-    """Compare each method with a control over tasks with Wilcoxon's signed-rank test of means.
+    """Compare methods over tasks with Wilcoxon's signed-rank test of means.
 
-    For each method, the differences between its mean and the control's mean on each task are ranked
-    by size. p is exact, also with ties (a normal approximation for more than 300 tasks), and
-    adjusted for several methods with Holm's method. The number of tasks, not of seeds, decides what
+    For each pair, or each method and the control, the differences of their means on each task are
+    ranked by size. p is exact, also with ties (a normal approximation for more than 300 tasks), and
+    adjusted for several pairs with Holm's method. The number of tasks, not of seeds, decides what
     can be found: use `stratified_steel` for few tasks. A verdict does not depend on the other
     methods, unlike that of `friedman_nemenyi`; it generalizes to similar tasks. Differences of all
     tasks must have the same unit.
 
     Args:
         samples: As for `stratified_steel`; the scores of a method on a task are averaged.
-        control: Name of the control.
+        control: Method to compare all others with; by default all pairs are compared.
         alpha: Level of the test.
         higher_is_better: If False, lower scores are better; or `{task: bool}`. By default as for
             `stratified_steel_dwass`.
         rtol: Relative tolerance within which two means are equal.
 
     Returns:
-        A `SignedRankResult`, positive where a method is better than the control.
+        A `SignedRankResult`, positive where the second method of a pair is better, or a method is
+        better than the control.
 
     Raises:
         TypeError: If the samples have an unknown form or contain something other than numbers.
@@ -330,21 +438,25 @@ def wilcoxon_holm(
     largest = {task: float(np.abs(row).max()) for task, row in zip(tasks, means, strict=True)}
     if remark := unlike_units(largest, higher):
         notes.append(f"{capital(remark)}, and the ranks of differences depend on the units")
-    ranks = [_signed_ranks(means[:, 0], means[:, column], rtol) for column in range(1, len(names))]
+    against = control is not None
+    ranks = [
+        _signed_ranks(means[:, a], means[:, b], rtol) for a, b in index_pairs(len(names), against)
+    ]
     statistic = np.array([signed.sum() for signed in ranks])
     total = np.array([np.abs(signed).sum() for signed in ranks])
     effect_size = np.divide(statistic, total, out=np.zeros_like(statistic), where=total > 0)
     pvalue = holm(np.array([_pvalue(signed) for signed in ranks]))
+    bound = partial(signed_rank_attainable_pvalue, len(names), against_control=against)
     return SignedRankResult(
-        procedure=PROCEDURES["wilcoxon-holm"],
-        statistic=table_of_pairs(statistic, names, True),
-        pvalue=table_of_pairs(pvalue, names, True),
-        effect_size=table_of_pairs(effect_size, names, True),
+        procedure=PROCEDURES["wilcoxon-holm" if against else "wilcoxon-pairs"],
+        statistic=table_of_pairs(statistic, names, against),
+        pvalue=table_of_pairs(pvalue, names, against, symmetric=True),
+        effect_size=table_of_pairs(effect_size, names, against),
         samples=dict(zip(names, means.T, strict=True)),
         control=control,
         alpha=alpha,
-        attainable_pvalue=signed_rank_attainable_pvalue(len(names), len(tasks)),
-        seeds_needed=samples_needed(lambda n: signed_rank_attainable_pvalue(len(names), n), alpha),
+        attainable_pvalue=bound(len(tasks)),
+        seeds_needed=samples_needed(bound, alpha),
         notes=tuple(notes),
     )
 
@@ -387,7 +499,7 @@ def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
 
 def _table_of_means(table: pd.DataFrame | TaskSamples) -> pd.DataFrame:
     """Return the means of the scores as a table of tasks x methods."""
-    if not isinstance(table, pd.DataFrame) or {"task", "method"} <= {*table.columns}:
+    if not isinstance(table, pd.DataFrame) or "task" in table:
         means = {
             task: {name: scores.mean() for name, scores in methods.items()}
             for task, methods in read_tasks(table).items()
@@ -477,19 +589,23 @@ def nemenyi_attainable_pvalue(num_methods: int, num_tasks: int, num_seeds: int =
     return float(studentized_range.sf(largest, num_methods, math.inf))
 
 
-def signed_rank_attainable_pvalue(num_methods: int, num_tasks: int, num_seeds: int = 1) -> float:
-    """Return the smallest p of `wilcoxon_holm`: `(k - 1) 2 / 2^T` for k methods and T tasks.
+def signed_rank_attainable_pvalue(
+    num_methods: int, num_tasks: int, num_seeds: int = 1, *, against_control: bool = True
+) -> float:
+    """Return the smallest p of `wilcoxon_holm`: `2 / 2^T` times the number of pairs, for T tasks.
 
     Args:
         num_methods: Number of methods compared, including the control.
         num_tasks: Number of tasks.
         num_seeds: Not used; the test uses the means of the tasks.
+        against_control: If False, all pairs are compared.
 
     Example:
         >>> signed_rank_attainable_pvalue(3, 8)
         0.015625
     """
-    return min(1.0, (num_methods - 1) * 2.0 ** (1 - num_tasks))
+    pairs = num_methods - 1 if against_control else math.comb(num_methods, 2)
+    return min(1.0, pairs * 2.0 ** (1 - num_tasks))
 
 
 def _signed_ranks(control: FloatArray, method: FloatArray, rtol: float) -> FloatArray:

@@ -300,8 +300,9 @@ def stratified_steel_dwass(
 
     Args:
         samples: `{task: {method: scores}}`; the scores of a task can have any form that
-            `steel_dwass` takes. Or a `pandas.DataFrame` with columns `task`, `method` and `score`.
-            All tasks must have the same methods.
+            `steel_dwass` takes. Or a `pandas.DataFrame` with columns `task`, `method` and `score`,
+            or with a column `task` and one for each method, a row for each seed. All tasks must
+            have the same methods.
         control: Method to compare all others with, as in `stratified_steel`; by default all pairs
             are compared.
         alpha: Level of the test; p < alpha is significant.
@@ -462,7 +463,7 @@ def _compare(
         return result
     note = (
         f"P-values below {f'{attainable:.3g}'.removeprefix('0')} are possible here only because "
-        "scores are tied (rounded or constant)"
+        f"scores are tied (rounded or constant); ties: {null.ties}"
     )
     return replace(result, notes=(*result.notes, note))
 
@@ -473,7 +474,10 @@ def _standardized(
     """Return the null distribution, and the standardized U of each tested pair."""
     test: RankTest = "steel-dwass" if control is None else "steel"
     null = null_distribution(test, tasks, options.method, options.permutations, options.rng)
-    return null, sum_statistics(rank_sums(groups, null.pairs) for groups in tasks)[:, 0]
+    statistic = sum_statistics(rank_sums(groups, null.pairs) for groups in tasks)[:, 0]
+    if options.permutations is None:
+        null = null.sufficient(statistic, options.alpha)
+    return null, statistic
 
 
 def _notes(tasks: TaskScores, ranked: Mapping[Hashable, RankedSamples]) -> Iterator[str]:

@@ -16,8 +16,10 @@ from relation_tf.stats.design import (
     samples_needed,
     stratified_attainable_pvalue,
 )
+from relation_tf.stats.folds import corrected_resampled_t, mcnemar_holm
 from relation_tf.stats.over_tasks import (
     friedman_nemenyi,
+    friedman_wilcoxon,
     nemenyi_attainable_pvalue,
     signed_rank_attainable_pvalue,
     wilcoxon_holm,
@@ -37,6 +39,7 @@ from relation_tf.words import at_least, count, format_level, pvalue_only
 
 _steel_bound = partial(attainable_pvalue, test="steel")
 _stratified_steel_bound = partial(stratified_attainable_pvalue, test="steel")
+_signed_rank_bound = partial(signed_rank_attainable_pvalue, against_control=False)
 _brunner_munzel_bound = partial(attainable_with_holm, against_control=True)
 for _name, _procedure in {
     "steel-dwass": Procedure(
@@ -53,6 +56,16 @@ for _name, _procedure in {
     ),
     "welch": Procedure(welch, "all-pairs", "Welch's test with Holm", "t"),
     "welch-control": Procedure(welch, "against-control", "Welch's test with Holm", "t"),
+    "corrected-t": Procedure(
+        corrected_resampled_t, "all-pairs", "Corrected resampled t test with Holm", "t"
+    ),
+    "corrected-t-control": Procedure(
+        corrected_resampled_t, "against-control", "Corrected resampled t test with Holm", "t"
+    ),
+    "mcnemar": Procedure(mcnemar_holm, "all-pairs", "McNemar's test with Holm", "b − c"),
+    "mcnemar-control": Procedure(
+        mcnemar_holm, "against-control", "McNemar's test with Holm", "b − c"
+    ),
     "stratified-steel-dwass": Procedure(
         stratified_steel_dwass, "over-tasks", "Stratified Steel-Dwass", "W*",
         stratified_attainable_pvalue, equal_spread=True,
@@ -65,6 +78,14 @@ for _name, _procedure in {
         friedman_nemenyi, "over-tasks", "Nemenyi's test", "rank difference",
         nemenyi_attainable_pvalue, least_methods=3,
     ),
+    "friedman-wilcoxon": Procedure(
+        friedman_wilcoxon, "over-tasks", "Wilcoxon's signed-rank test with Holm", "W",
+        _signed_rank_bound, least_methods=3,
+    ),
+    "wilcoxon-pairs": Procedure(
+        wilcoxon_holm, "over-tasks", "Wilcoxon's signed-rank test with Holm", "W",
+        _signed_rank_bound,
+    ),
     "wilcoxon-holm": Procedure(
         wilcoxon_holm, "over-tasks", "Wilcoxon's signed-rank test with Holm", "W",
         signed_rank_attainable_pvalue, needs_control=True,
@@ -73,21 +94,37 @@ for _name, _procedure in {
     PROCEDURES.add(_name, _procedure, __name__)
 
 
-def default_procedure(control: object = None) -> str:
-    """Return the default procedure of a suite: `"steel"` with a control, else `"steel-dwass"`.
+def default_procedure(control: object = None, *, folds: bool = False, items: bool = False) -> str:
+    """Return the default procedure on a task.
+
+    It is `"steel-dwass"`, or `"steel"` with a control; for folds of a cross-validation the
+    corrected resampled t test, for items McNemar's test.
 
     Args:
         control: The method that all others are compared with, or None.
+        folds: If True, the scores of a method are those of folds.
+        items: If True, the scores of a method are 0 or 1 for each item.
     """
+    if folds or items:
+        return ("mcnemar" if items else "corrected-t") + ("" if control is None else "-control")
     return "steel-dwass" if control is None else "steel"
 
 
-def default_over_tasks(control: object = None) -> str:
-    """Return the default procedure over tasks, stratified Steel-Dwass or Steel with a control.
+def default_over_tasks(control: object = None, *, num_seeds: int = 2, num_methods: int = 3) -> str:
+    """Return the default procedure over tasks.
+
+    With several seeds it is stratified Steel-Dwass, or Steel with a control. With one score for
+    each task and method it is Friedman's test with Wilcoxon's tests of all pairs, or Wilcoxon's
+    test with a control or for two methods: the stratified test would only count wins.
 
     Args:
         control: The method that all others are compared with, or None.
+        num_seeds: Largest number of seeds of a method on a task.
+        num_methods: Number of methods.
     """
+    if num_seeds < 2:
+        pairs = "wilcoxon-pairs" if num_methods < 3 else "friedman-wilcoxon"
+        return pairs if control is None else "wilcoxon-holm"
     return "stratified-steel-dwass" if control is None else "stratified-steel"
 
 

@@ -370,7 +370,9 @@ def read_tasks(
     """Return the scores of each task and method, in the same order of methods on each task.
 
     Args:
-        samples: `{task: {method: scores}}`, or a table with columns `task`, `method` and `score`.
+        samples: `{task: {method: scores}}`; or a long table with columns `task`, `method` and
+            `score`; or a wide one with a column for each method, where rows with the same `task`,
+            or else the same index, are the seeds of a task.
         control: A method to put first, or None.
         option: Name of the option of the control in errors.
         finite: As for `read_groups`.
@@ -401,7 +403,14 @@ def read_tasks(
 
 
 def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
-    """Return the samples of a table with a row per score."""
+    """Return the samples of a table with a row per score, or a column per method."""
+    if "method" not in table and "score" not in table:
+        wide = table.set_index("task") if "task" in table else table
+        wide = wide.drop(columns="seed", errors="ignore")
+        return {
+            task: {name: rows[name] for name in rows}
+            for task, rows in wide.groupby(level=0, sort=False)
+        }
     if not {*table.columns} >= {"task", "method", "score"}:
         raise TypeError(
             "a table must have columns 'task', 'method' and 'score', with a row for each score. "

@@ -620,9 +620,10 @@ def by_seen_values(
     for row, place in zip(*np.nonzero(rows.labels), strict=True):
         end = place if first is None else min(first, place)
         seen = label_of[rows.ids[row, place % period : end : period]]
-        values, counts = np.unique(seen[seen > 0], return_counts=True)
-        best = values[counts == counts.max(initial=0)]
-        found += float(np.mean(best == rows.labels[row, place])) if len(best) else 0.0
+        counts = np.bincount(seen, minlength=label_of.max() + 1)
+        counts[0] = 0  # tokens that are no labels
+        best = counts == counts.max()
+        found += float(best[rows.labels[row, place]] / best.sum()) if counts.any() else 0.0
     return found / int(np.count_nonzero(rows.labels))
 
 

@@ -92,6 +92,14 @@ def test_content_fits_the_page(opened, page_file, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_button_copies_the_paragraph_for_a_paper(opened, page_file):
+    page = opened(page_file, permissions=["clipboard-read", "clipboard-write"])
+    page.click("button.copy")
+    page.wait_for_function("document.querySelector('.copy').textContent === 'Copied'")
+    assert page.evaluate("navigator.clipboard.readText()") == page.inner_text("#paper p")
+    assert page.complaints == []
+
+
 def test_links_open_their_section(opened, page_file):
     page = opened(page_file)
     table = page.locator("table.scores")

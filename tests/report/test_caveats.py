@@ -127,10 +127,13 @@ def test_methods_that_were_still_improving_are_named(suite_of, fabricate, best_e
     assert [task in said for task in ("CoLA", "RTE")] == [named, False]
 
 
-def test_caveats_are_visible_on_the_first_screen(judged):
+def test_caveats_are_folded_on_the_first_screen_and_whole_in_text(judged):
     report = judged({"A": {"r": 70, "a": 76}, "B": {"r": 80, "a": 78}})
     (said,) = caveats_of(report)
     opened = report.html().partition("<nav")[0].replace("&lt;", "<")
-    assert opened.index("headline") < opened.index(said) < opened.index("<table")
+    number = len(report.data.caveats) + 1  # with the scope
+    folded = opened.index(f"<details><summary>{number} caveats</summary>")
+    assert opened.index("headline") < opened.index("<table") < folded < opened.index(said)
+    assert said in report.markdown().replace("\\<", "<")
     assert said in report._repr_html_().replace("&lt;", "<")
     assert said in " ".join(str(report).split()).partition("Method")[0]

@@ -25,6 +25,7 @@ FILES = {
     "scores.csv", "table.csv", "pvalues.csv", "runs.csv", "over_tasks.csv",
     "figures/scores.svg", "figures/scores.png", "figures/differences.svg",
     "figures/answer.svg", "figures/learning.svg", "figures/time.svg",
+    "references.bib", "figures/answer.pdf", "figures/scores.pdf",
 }  # fmt: skip
 
 
@@ -51,7 +52,7 @@ def test_page_is_self_contained_and_has_each_section_once(folder):
     assert not re.findall(r"(?:src|href)=[\"'](?!#|report\.(?:md|tex|json)|\w+\.csv)", page)
     headings = re.findall(r'<details class="section" id="(\w+)"(?: open)?>\n<summary><h2>', page)
     assert headings == [
-        "scores", "seeds", "differences", "several", "learning", "time",
+        "paper", "scores", "seeds", "differences", "several", "learning", "time",
         "tests", "run", "made",
     ]  # fmt: skip
     assert all(page.count(f'id="{heading}"') == 1 for heading in headings)

@@ -72,7 +72,7 @@ def test_a_page_opens_with_question_answer_figure_and_contents(suite_of, fabrica
     headline = page.index('<p class="headline">')
     table, figure = page.index("<table"), page.index('<svg role="img"')
     assert page.index("<h1>") < headline < table < figure < page.index("<nav")
-    assert "<li>" not in page[page.index("<main>") : page.index("<nav")]
+    assert "<li>" not in page[page.index("<main>") : page.index("<details")]
     folded = page[page.index("<nav") :]
     for name in ("scores", "differences", "made"):
         assert f'<a href="#{name}">' in folded

@@ -122,15 +122,6 @@ def test_report_as_source(before):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "task,method,score\nCoLA,a,1\n",
-            r"theirs.csv has no column 'seed'. If your columns have other names, use --columns "
-            r"seed=NAME",
-        ),
-        (
-            "task,method,seed,acc\nCoLA,a,1,1\n",
-            r"no column 'score' .or 'value'.. If .* --columns score=NAME. Other columns: 'acc'$",
-        ),
         (HEAD, r"theirs.csv has no rows; it must have one row per score"),
         (HEAD + "CoLA,a,1,high\n", r"theirs.csv:2: the score must be .* Received: 'high'"),
         (HEAD + "CoLA,a,1,nan\n", r"theirs.csv: all runs failed; there is no score to compare"),
@@ -143,12 +134,11 @@ def test_report_as_source(before):
             "task,method,seed,metric,score\nMRPC,a,1,acc,1\nMRPC,a,1,f1,1\nMRPC,b,1,acc,1\n",
             r"theirs.csv:4: MRPC must have the metrics acc, f1, as for a / 1. .*for b / 1",
         ),
-        ("task;method;seed;score\nCoLA;a;1;0,5\n", r"csv:1: .*comma-separated, .*'task;method;"),
-        ("task\tmethod\tseed\tscore\nCoLA\ta\t1\t0.5\n", r"csv:1: .*with decimal points"),
+        (HEAD + "CoLA,a,1,80.5 ± .4\n", r"csv:2: the score must be one number, not a mean"),
         (HEAD + "CoLA,a,1,1\nCoLA,,2,1\n", r"theirs.csv:3: the method is empty"),
         (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3 repeats 'CoLA / a / 1' of .*csv:2"),
-        (HEAD + "CoLA,a,1\n", r"theirs.csv:2: expected 4 fields"),
-        ("", r"theirs.csv: the file is empty\. It must have the columns task, method, seed"),
+        (HEAD + "CoLA,a,1\n", r"theirs.csv:2: must have 4 fields, as the header. Received: 3"),
+        ("", r"theirs.csv: the file is empty; it must have a header and one row per score"),
     ],
 )
 def test_invalid_table(csv, text, message):
@@ -274,7 +264,8 @@ def test_report_with_other_units_as_source(csv, tmp_path):
     report = compare(path, lower_is_better=["WikiText"])
     again = compare(write_report(report, tmp_path / "ppl"))
     assert content(again)["lower_is_better"] == ["WikiText"]
-    assert str(again) == str(report)
+    said = [line for line in str(report).split("\n") if not line.startswith("Read ")]
+    assert str(again).split("\n") == said
     fractions = compare(csv(HEAD + rows("a", 0.8) + rows("b", 0.7)))
     again = compare(write_report(fractions, tmp_path / "out"))
     assert not content(fractions)["in_points"]

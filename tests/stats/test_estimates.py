@@ -36,6 +36,15 @@ WITH_DIVERGED = st.lists(
 ).map(np.array)
 
 
+def test_estimates_print_as_sentences():
+    tasks = {"A": [1, 2, 3, 4]}
+    assert str(interquartile_mean(tasks, confidence=0.5)).startswith("IQM 2.5, 50 % ")
+    value, low, high = found = probability_of_improvement(tasks, tasks)
+    assert str(found) == f"probability of improvement 0.5, 95 % {low:.3g} to {high:.3g}"
+    assert (value, found.confidence) == (0.5, 0.95)
+    assert str(mean_interval([1, 2, 3])) == "-0.484 to 4.48"
+
+
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 def test_interval_of_a_mean_matches_the_t_test(confidence):
     scores = [0.81, 0.83, 0.85, 0.84, 0.8]

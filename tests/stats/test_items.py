@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom, binomtest, ttest_rel
+from statsmodels.stats.multitest import multipletests
 
 from relation_tf.registry import METRICS, register_metric
-from relation_tf.stats import mcnemar, score_errors
+from relation_tf.stats import mcnemar, mcnemar_holm, score_errors
 
 
 def noisy(rng, labels, share, seeds):
@@ -125,3 +127,32 @@ def test_other_metrics_are_computed_for_each_draw():
 def test_wrong_input_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_pairs_of_methods_on_items_against_scipy():
+    """The mid-p is the exact p minus the probability of the observed result."""
+    rng = np.random.default_rng(0)
+    scores = {name: rng.binomial(1, chance, 60) for name, chance in (("a", 0.5), ("b", 0.8))}
+    result = mcnemar_holm(scores)
+    won = int(((scores["b"] == 1) & (scores["a"] == 0)).sum())
+    unlike = int((scores["a"] != scores["b"]).sum())
+    expected = binomtest(won, unlike).pvalue - binom.pmf(won, unlike, 0.5)
+    assert result.pvalue.loc["a", "b"] == pytest.approx(expected, abs=1e-12)
+    assert result.statistic.loc["a", "b"] == 2 * won - unlike
+    low, high = result.confidence_interval().iloc[0][["low", "high"]]
+    test = ttest_rel(scores["b"], scores["a"]).confidence_interval()
+    assert (low, high) == pytest.approx((test.low, test.high))
+
+
+def test_three_methods_on_items_use_holm():
+    rng = np.random.default_rng(1)
+    scores = {name: rng.binomial(1, 0.4 + 0.2 * n, 80) for n, name in enumerate("abc")}
+    single = [
+        mcnemar_holm({x: scores[x], y: scores[y]}).pvalue.iloc[0, 1] for x, y in ("ab", "ac", "bc")
+    ]
+    together = mcnemar_holm(scores).pvalue.to_numpy()[np.triu_indices(3, 1)]
+    assert together == pytest.approx(multipletests(single, method="holm")[1])
+    control = mcnemar_holm(scores, control="a").pvalue
+    assert control.tolist() == pytest.approx(multipletests(single[:2], method="holm")[1])
+    with pytest.raises(ValueError, match="0 or 1 on the same items"):
+        mcnemar_holm({"a": [0, 1], "b": [1]})

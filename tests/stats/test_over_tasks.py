@@ -16,6 +16,7 @@ from statsmodels.stats.multitest import multipletests
 
 from relation_tf.stats import (
     friedman_nemenyi,
+    friedman_wilcoxon,
     steel,
     steel_dwass,
     wilcoxon_holm,
@@ -93,6 +94,52 @@ def test_results_match_the_formulas(table):
         distance = abs(result.average_ranks[a] - result.average_ranks[b])
         assert result.significant.loc[a, b] == (distance > result.critical_difference)
         assert result.pvalue.loc[a, b] >= result.attainable_pvalue - 1e-9
+
+
+@settings(deadline=None, max_examples=20)
+@given(TABLES)
+def test_pairs_by_wilcoxon_equal_the_libraries(table):
+    """Friedman's part is that of `friedman_nemenyi`; pairs are those of SciPy and statsmodels."""
+    result, other = friedman_wilcoxon(table), friedman_nemenyi(table)
+    for name in ("statistic", "friedman_pvalue", "exact", "f_statistic", "f_pvalue"):
+        assert getattr(result, name) == getattr(other, name)
+    pairs = list(itertools.combinations(table, 2))
+    raw = []
+    for a, b in pairs:
+        samples = {task: {a: [row[a]], b: [row[b]]} for task, row in table.iterrows()}
+        raw.append(wilcoxon_holm(samples, a).pvalue[b])
+    expected = multipletests(raw, method="holm")[1]
+    shown = result.pairs()
+    np.testing.assert_allclose(shown["pvalue"], expected, rtol=0, atol=1e-12)
+    for row in shown.itertuples():
+        if row.statistic:
+            assert (row.statistic > 0) == (row.effect_size > 0)
+        if row.significant:
+            assert row.better == (row.b if row.statistic > 0 else row.a)
+
+
+def test_demsars_example_by_wilcoxon():
+    """The paper has 9.28 and 3.69, without the correction for ties."""
+    result = friedman_wilcoxon(DEMSAR)
+    assert result.statistic == pytest.approx(friedmanchisquare(*DEMSAR.to_numpy().T)[0])
+    assert (result.statistic, result.f_statistic) == pytest.approx((10.23, 4.19), abs=0.005)
+    pairs = result.pairs().set_index(["a", "b"])
+    assert pairs["better"].dropna().to_dict() == {("C4.5", "C4.5+m"): "C4.5+m"}
+    assert result.attainable_pvalue == pytest.approx(6 * 2.0**-13)
+    assert "F(3, 39) = 4.19" in str(result)
+    assert math.isnan(result.critical_difference)
+
+
+def test_cliques_of_wilcoxon_are_next_to_each_other():
+    rng = np.random.default_rng(0)
+    scores = np.array([0, 0.4, 0.5, 2, 2.1]) + rng.normal(size=(20, 5))
+    result = friedman_wilcoxon(pd.DataFrame(scores, columns=list("abcde")))
+    order = [*result.average_ranks.sort_values().index]
+    for clique in result.cliques():
+        start = order.index(clique[0])
+        assert tuple(order[start : start + len(clique)]) == clique
+        assert not any(result.significant.loc[x, y] for x, y in itertools.combinations(clique, 2))
+    assert len(result.cliques()) > 1
 
 
 @settings(deadline=None, max_examples=20)

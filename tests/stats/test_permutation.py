@@ -26,6 +26,7 @@ from relation_tf.stats.permutation import (
     permutation_pvalues,
     rank_sums,
     shuffled_groups,
+    untied_groups,
 )
 from relation_tf.stats.samples import index_pairs, rank_samples
 
@@ -135,6 +136,16 @@ def test_drawn_maxima_over_tasks_have_the_exact_distribution(codes, draws, monke
     values = np.unique(exact.round(6)) - 1e-6
     drawn = np.mean(maxima >= values[:, None], axis=1)
     assert drawn == pytest.approx(at_least[np.searchsorted(exact, values)], abs=0.01)
+
+
+def test_fewer_arrangements_are_drawn_only_far_from_the_level():
+    null = null_distribution("steel-dwass", [untied_groups([5] * 21)], permutations=200_000)
+    statistics = np.array([0.0, null.critical_statistic(0.3)])
+    near = null.pvalues(statistics)[1] + 0.002
+    assert null.sufficient(statistics, near) == null
+    chosen = null.sufficient(statistics, 0.05)
+    assert chosen.permutations < null.permutations / 10
+    assert chosen.pvalues(statistics) == pytest.approx(null.pvalues(statistics), abs=0.02)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,9 @@ from relation_tf.stats.procedures import default_over_tasks, default_procedure
 from relation_tf.words import format_pvalue
 
 SCORES = {"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}
+NO_BOUND = {
+    "welch", "welch-control", "corrected-t", "corrected-t-control", "mcnemar", "mcnemar-control",
+}  # fmt: skip
 TASKS = dict.fromkeys(["RTE", "MRPC"], SCORES)
 
 
@@ -19,11 +22,12 @@ def test_default_test_depends_on_the_control():
     assert over_tasks == ["stratified-steel-dwass", "stratified-steel"]
     needs_control = [name for name in PROCEDURES if PROCEDURES[name].against_control]
     assert {*needs_control} == {
-        "steel", "brunner-munzel-control", "welch-control", "wilcoxon-holm", "stratified-steel",
+        "steel", "brunner-munzel-control", "welch-control", "corrected-t-control", "wilcoxon-holm",
+        "stratified-steel", "mcnemar-control",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in PROCEDURES if "welch" not in name])
+@pytest.mark.parametrize("name", sorted({*PROCEDURES} - NO_BOUND))
 def test_no_p_is_below_the_attainable_one(name):
     """Use scores without overlap."""
     procedure = PROCEDURES[name]

@@ -177,6 +177,15 @@ def test_intervals_hold_the_shifts_that_the_test_does_not_reject(control):
             assert (pvalue >= 0.2) == (step * inside > 0)
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_wide_table_is_read_like_samples(indexed):
+    table = pd.DataFrame({"task": ["x", "x", "y", "y"], "seed": [1, 2, 1, 2],
+                          "a": [1, 2, 3, 4], "b": [5, 6, 7, 9]})  # fmt: skip
+    samples = {"x": {"a": [1, 2], "b": [5, 6]}, "y": {"a": [3, 4], "b": [7, 9]}}
+    found = stratified_steel_dwass(table.set_index("task") if indexed else table)
+    pd.testing.assert_frame_equal(found.pairs(), stratified_steel_dwass(samples).pairs())
+
+
 LONG = {"x": {m: range(30) for m in "abcd"}, "y": {m: range(30) for m in "abcd"}}
 
 
@@ -184,7 +193,11 @@ LONG = {"x": {m: range(30) for m in "abcd"}, "y": {m: range(30) for m in "abcd"}
     ("call", "error", "message"),
     [
         (lambda: stratified_steel_dwass({}), ValueError, "at least one task"),
-        (lambda: stratified_steel_dwass(pd.DataFrame({"a": [1]})), TypeError, "'task', 'method'"),
+        (
+            lambda: stratified_steel_dwass(pd.DataFrame({"score": [1]})),
+            TypeError,
+            "'task', 'method'",
+        ),
         (
             lambda: stratified_steel_dwass(SAMPLES | {"QQP": {"a": [1], "d": [2]}}),
             ValueError,

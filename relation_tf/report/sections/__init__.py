@@ -6,7 +6,9 @@ A section of another module is registered with `relation_tf.registry.register_se
 from importlib import import_module
 
 MODULES = {
-    "answer": "answer", "learning-time": "learning_time", "scores": "scores", "seeds": "scores",
+    "answer": "answer", "paper": "paper", "aggregates": "aggregates",
+    "learning-time": "learning_time", "scores": "scores",
+    "seeds": "scores",
     "capabilities": "capabilities", "published": "published",
     "differences": "tests", "several": "tests", "learning": "costs", "time": "costs",
     "lengths": "costs", "trade-offs": "costs", "predictions": "predictions",

@@ -27,6 +27,7 @@ from relation_tf.report.sections.learning_time import time_statements
 from relation_tf.report.sections.runs import scored_sets
 from relation_tf.report.sections.tests import (
     cautions,
+    diagram_of,
     differences,
     lacking,
     winners,
@@ -107,6 +108,9 @@ def leading(part: Comparison, lost: Collection[str]) -> Statement | None:
     if left_out:
         table = table.drop([name for name in table.index if name in lost])
     best = _best(table[measure], lower)
+    if not part.aggregates.empty and not left_out:
+        lower = scores.main_tasks[0] in scores.lower_is_better
+        measure, best = "interquartile mean", _best(part.aggregates["iqm"].dropna(), lower) or best
     return state(
         "leading",
         methods=best,
@@ -174,7 +178,8 @@ def findings(part: Comparison) -> Iterator[Statement]:
             control=scores.control,
         )
     if not part.tests:
-        yield _no_test(scores, over_tasks=over_tasks is not None)
+        if over_tasks is None or not over_tasks.generalizes:
+            yield _no_test(scores, over_tasks=over_tasks is not None)
         return
     yield from cautions(part)
     on_average = part.pvalues["task"].isin(scores.averages)
@@ -299,10 +304,7 @@ class Findings(Section):
             incomplete=incomplete,
             comparisons=data.by_family(_first_screen),
             tables=any(len(part.standings) > 1 or verdict_table(part) for part in parts),
-            tested=not data.scores.timed and any(part.tests or part.over_tasks for part in parts),
-            generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
-            rows=any("variance" in part.rows for part in parts),
-            scored=([], []) if data.results is None else scored_sets(data.results),
+            limits=[*data.caveats, *_limits(data)],
             by_task=[
                 block
                 for family, part in data.comparisons.items()
@@ -321,6 +323,29 @@ class Findings(Section):
         )
 
 
+def _limits(data: ReportData) -> Iterator[Statement]:
+    """Yield what limits all headlines: scope, generated data, the sets of the scores, warnings."""
+    parts, results = data.comparisons.values(), data.results
+    if not data.scores.timed and any(part.tests or part.over_tasks for part in parts):
+        yield state(
+            "scope",
+            one_score=data.scores.seeds == 1,
+            generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
+            rows=any("variance" in part.rows for part in parts),
+        )
+    if data.generated_data:
+        yield state("note", text=data.generated_data)
+    if results is not None and data.scores.timed:
+        yield state("untrained", timed=results.suite.timed)
+    elif results is not None:
+        dev, test = scored_sets(results)
+        if dev or test:
+            yield state("scored_sets", dev=dev, test=test, tuned=bool(results.suite.sweep))
+    number = len(data.warnings) + (0 if results is None else len(data.failures))
+    if number:
+        yield state("warnings", number=number, runs=results is not None)
+
+
 def _first_screen(part: Comparison) -> list[Block]:
     """Return headline, caveats, table and figure of a comparison."""
     table, verdicts = verdict_table(part), part.verdicts
@@ -331,6 +356,7 @@ def _first_screen(part: Comparison) -> list[Block]:
             scores=part.scores,
             table=_standing_table(part),
             figure=_best_figure(part),
+            diagram=diagram_of(part),
         )
     tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
     reasons = {reason for table in tables for reason in table["reason"]}
@@ -355,6 +381,9 @@ def _standing_table(part: Comparison) -> Table | None:
     has_means = bool(table["mean"].notna().all())
     if has_means:
         columns.append(Column("Mean", "number", note=unit_of_means(part, tasks)))
+    middle = {} if part.aggregates.empty else part.aggregates["iqm"].to_dict()
+    if middle:
+        columns.append(Column("IQM", "number"))
     columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))
     costs = cost_columns(part)
     digits = scores.digits(scores.main_tasks[0])
@@ -362,6 +391,7 @@ def _standing_table(part: Comparison) -> Table | None:
     for name, row in by_method(table).items():
         lost = collapsed_note(part.report.collapsed_networks.get(name, 0))
         mean = [Cell(number(row.mean, digits), notes=lost)] if has_means else []
+        mean += [Cell(number(middle.get(name), digits))] if middle else []
         rank = f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}"
         rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())]))
     return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Column, Row, Section, Table, blocks, by_method, rows_of
@@ -39,6 +37,8 @@ from relation_tf.report.sections.verdicts import FAVORABLE, NOT_VARYING, Verdict
 from relation_tf.report.text import Statement, state
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from relation_tf.report.data import Comparison
 
 MARKS = {"better": "+", "no worse": "=", "worse": "−", "inconclusive": "?"}
@@ -308,6 +308,8 @@ def _draw_cells(
     columns: Sequence[str],
     ax: Axes,
 ) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
     down, across = shares.shape
     shades = LinearSegmentedColormap.from_list("shades", [f"{SHADE}00", f"{SHADE}80"])
     # In steps, so that the file is small; text stays legible in the colors of both pages.

@@ -12,24 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    Locator,
-    LogLocator,
-    MaxNLocator,
-    NullFormatter,
-    NullLocator,
-)
-from scipy import stats
 
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Section, blocks, rows_of
 from relation_tf.report.diagnostics import not_learned
-from relation_tf.report.drawing import Panel, Picture, Style
+from relation_tf.report.drawing import Panel, Picture, Style, limit_ticks
 from relation_tf.report.scores import Scores
 from relation_tf.report.sections.runs import all_runs, load_warnings, read_runs
 from relation_tf.report.sections.verdicts import FAVORABLE, Verdicts
@@ -38,6 +26,9 @@ from relation_tf.tasks.generated import length_of
 from relation_tf.tasks.metrics import find_metric
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
     from relation_tf.bench.results import Results
     from relation_tf.report.data import Comparison, ReportData
 
@@ -109,15 +100,15 @@ def _draw_learning(
             _draw_runs(ax, runs, column, factor, styles[method])
         ax.set_ylabel(label)
         ax.grid(axis="y")
-        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        ax.yaxis.set_major_locator(MaxNLocator(4))
+        limit_ticks(ax.xaxis, 6, integer=True)
+        limit_ticks(ax.yaxis, 4)
         ax.tick_params(labelbottom=ax is axes[-1])
     losses = [history["val_loss"] for runs in histories.values() for _, history in runs]
     costs = np.concatenate(losses)[np.isfinite(np.concatenate(losses))]
     if costs.size and costs.min() > 0 and costs.max() > 50 * costs.min():
         axes[0].set_yscale("log")  # a diverged run would flatten all others
-        axes[0].yaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}"))
-        axes[0].yaxis.set_minor_formatter(NullFormatter())
+        axes[0].yaxis.set_major_formatter(lambda cost, _: f"{cost:g}")
+        axes[0].yaxis.set_minor_formatter("")
     axes[-1].set_xlabel("epoch")
 
 
@@ -286,13 +277,13 @@ def score_panel(
             ax.set_xlim(_logarithmic(ax.xaxis, costs))
         else:
             ax.set_xlim(min(0, 1.1 * min(costs)), 1.1 * max(costs) or 1)
-            ax.xaxis.set_major_locator(MaxNLocator(4))
-            ax.xaxis.set_major_formatter(FuncFormatter(_tick))
+            limit_ticks(ax.xaxis, 4)
+            ax.xaxis.set_major_formatter(_tick)
         ax.margins(y=0.2)
         low, high = ax.get_ylim()
         ax.set_ylim(max(low, limits[0]), min(high, limits[1]))
         ax.grid()
-        ax.yaxis.set_major_locator(MaxNLocator(4))
+        limit_ticks(ax.yaxis, 4)
         ax.set(xlabel=label, ylabel=unit)
 
     return Panel(title, alt, draw)
@@ -311,21 +302,21 @@ def _logarithmic(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
 
     The start of a range can be 0: a run may need no memory beyond that of its process.
     """
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
     positive = [value for value in values if value > 0]
     low, high = min(positive), max(positive)
     margin = max(high / low, 1.5) ** 0.08
     low, high = low / margin, high * margin
-    locator: Locator = MaxNLocator(4)
-    if high >= 10 * low:
-        locator = LogLocator(subs=(1.0, 3.0) if high < 1000 * low else (1.0,))
-    ticks = locator.tick_values(low, high)
-    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
-    axis.set_major_formatter(FuncFormatter(_tick))
-    axis.set_minor_locator(NullLocator())
+    subs = (1.0, 3.0) if high < 1000 * low else (1.0,)
+    locator = MaxNLocator(4) if high < 10 * low else LogLocator(subs=subs)
+    axis.set_ticks([tick for tick in locator.tick_values(low, high) if low <= tick <= high])
+    axis.set_major_formatter(_tick)
+    axis.set_ticks([], minor=True)
     return low, high
 
 
-def _tick(value: float, _place: int) -> str:
+def _tick(value: float, _place: float) -> str:
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.4g} {letter}"
@@ -589,7 +580,9 @@ def mean_of(samples: Sequence[Sequence[float]], *, collapsed: bool = False) -> M
     error, freedom = error_of_sum([np.asarray(values) for values in samples])
     if collapsed or not error:
         return MeanScore(mean, low, high, RANGE)
-    half = float(stats.t.ppf(0.975, freedom)) * error / len(samples)
+    from scipy.stats import t
+
+    half = float(t.ppf(0.975, freedom)) * error / len(samples)
     return MeanScore(mean, mean - half, mean + half, CONFIDENCE)
 
 

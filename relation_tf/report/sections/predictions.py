@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from relation_tf.errors import SuiteError
@@ -25,6 +24,8 @@ from relation_tf.tasks.metrics import counted
 from relation_tf.words import number, spread
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from relation_tf.bench.results import Results
     from relation_tf.report.data import Comparison, ReportData
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import (
@@ -24,7 +22,14 @@ from relation_tf.report.blocks import (
     blocks,
     rows_of,
 )
-from relation_tf.report.drawing import Panel, Picture, Style, draw_names, label_width
+from relation_tf.report.drawing import (
+    Panel,
+    Picture,
+    Style,
+    draw_names,
+    label_width,
+    limit_ticks,
+)
 from relation_tf.report.lost_runs import collapsed_note, failed_by_task
 from relation_tf.report.scores import KEY, SCORE, Scores
 from relation_tf.report.text import render
@@ -33,6 +38,8 @@ from relation_tf.tasks.metrics import find_metric
 from relation_tf.words import failed_in_words, number
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from relation_tf.bench.results import Results
     from relation_tf.report.data import ReportData
 
@@ -237,7 +244,9 @@ class ScoreDots(Section):
     notebook = True
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
-        """Return the figure."""
+        """Return the figure; nothing for one score each on several tasks, as in the table."""
+        if data.scores.seeds == 1 and len(data.scores.tasks) > 1:
+            return []
         picture = score_dots(data.scores, data.drawn, data.collapsed)
         if not picture.panels:
             return []
@@ -313,4 +322,4 @@ def _draw_scores(
     draw_names(ax, dict(enumerate(styles)))
     ax.set_ylim(len(styles) - 0.4, -0.6)
     ax.grid(axis="x")
-    ax.xaxis.set_major_locator(MaxNLocator(5))
+    limit_ticks(ax.xaxis, 5)

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from relation_tf.errors import OptionError
 from relation_tf.registry import Procedure, register_section
@@ -40,11 +38,12 @@ from relation_tf.report.drawing import (
     draw_names,
     draw_strokes,
     label_width,
+    limit_ticks,
 )
 from relation_tf.report.scores import Scores
-from relation_tf.report.text import Statement, render, state
+from relation_tf.report.text import Statement, escape_latex, render, state
 from relation_tf.stats import (
-    FriedmanNemenyiResult,
+    FriedmanResult,
     PairwiseResult,
     SignedRankResult,
     StratifiedResult,
@@ -60,6 +59,8 @@ from relation_tf.terminal import advance
 from relation_tf.words import at_least, format_level, pvalue_only, signed
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from relation_tf.report.data import Comparison
 
 _PAIR_COLUMNS = [
@@ -96,6 +97,10 @@ def compare_methods(scores: Scores) -> dict[str, PairwiseResult]:
 def _test(scores: Scores, task: str) -> PairwiseResult | None:
     """Test a task; None unless two methods have two scores and the control has any."""
     samples: dict[Any, list[float]] = {**scores.samples(task)}
+    if scores.folds:  # pairs of the folds that all methods have
+        table = scores.table[scores.table["task"] == task]
+        wide = table.pivot(index="seed", columns="method", values="score").dropna()
+        samples = {name: wide[name].tolist() for name in samples}
     control, procedure = scores.control, scores.procedure
     sizes = sorted(len(values) for values in samples.values())
     if len(sizes) < 2 or sizes[-2] < 2 or (control is not None and control not in samples):
@@ -255,12 +260,12 @@ class OverTasks:
     @property
     def generalizes(self) -> bool:
         """If True, the result is also about similar tasks: the test uses one mean of each task."""
-        return isinstance(self.result, FriedmanNemenyiResult | SignedRankResult)
+        return isinstance(self.result, FriedmanResult | SignedRankResult)
 
     @property
     def ranks(self) -> pd.DataFrame | None:
         """Ranks of the methods on each task, for Friedman's and Nemenyi's tests."""
-        return self.result.ranks if isinstance(self.result, FriedmanNemenyiResult) else None
+        return self.result.ranks if isinstance(self.result, FriedmanResult) else None
 
 
 def over_tasks(scores: Scores) -> OverTasks | None:
@@ -298,7 +303,8 @@ def over_tasks(scores: Scores) -> OverTasks | None:
         pairs["effect_low"], pairs["effect_high"] = intervals["low"], intervals["high"]
     notes = [*getattr(result, "notes", ())]
     known = scores.comparable or any("depend on the units" in note for note in notes)
-    if isinstance(result, SignedRankResult) and not known:
+    ranked = getattr(result, "signed_ranks", result)
+    if isinstance(ranked, SignedRankResult) and not known:
         notes.append(
             "The tasks have different units or directions, so the ranks of differences depend on "
             "the units"
@@ -411,7 +417,8 @@ def _too_few_seeds(part: Comparison) -> Iterator[Statement]:
         tasks=[*part.tests],
         methods=methods,
         seeds=scores.seeds if sizes == {scores.seeds} else None,
-        pvalue=pvalue_only(tests[0].attainable_pvalue, scores.alpha),
+        pvalue=tests[0].attainable_pvalue,
+        alpha=scores.alpha,
         seeds_needed=tests[0].seeds_needed,
         fewer_methods_help=methods > 2
         and bound is not None
@@ -671,7 +678,7 @@ def _draw_pairs(
         ax.plot(pairs["difference"], pairs["y"], **style.mark, markersize=5.5, clip_on=False)
     draw_names(ax, dict(zip(y.tolist(), table["b"], strict=True)) | heads, bold=heads)
     ax.set(xlim=(left, right), ylim=(rows - 0.4, -0.6))
-    ax.xaxis.set_major_locator(MaxNLocator(5))
+    limit_ticks(ax.xaxis, 5)
     ax.grid(axis="x")
     below = ax.get_xaxis_transform()
     for x, down, side, words in (
@@ -720,24 +727,23 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
         "table": None,
         "stratified": isinstance(result, StratifiedResult),
         "signed_rank": isinstance(result, SignedRankResult),
-        "ranks": isinstance(result, FriedmanNemenyiResult),
+        "ranks": isinstance(result, FriedmanResult),
         "best": at_least(best, scores.alpha) if best else "",
+        "ties": getattr(getattr(result, "null", None), "ties", 0),
     }
     if isinstance(result, StratifiedResult):
         null = result.null
         is_random = null is not None and null.method == "monte-carlo"
         values["drawn"] = null.permutations if null is not None and is_random else None
-    if isinstance(result, FriedmanNemenyiResult):
-        values["few_tasks"] = len(result.ranks) < FEW_TASKS
-        values["better"] = winners(result.pairs())
-        values["picture"] = critical_difference(
-            {str(name): float(rank) for name, rank in result.average_ranks.items()},
-            [[*map(str, clique)] for clique in result.cliques()],
-            result.critical_difference,
-            f"{len(test.tasks)} tasks",
-            part.report.styles,
-        )
-        return values
+    if isinstance(result, FriedmanResult):
+        if result.signed_ranks is not None and part.pairs_listed:
+            values["table"] = _table_over_tasks(test, part)
+        return values | {
+            # Without verdicts, the first screen shows it.
+            "picture": diagram_of(part) if part.verdicts is not None else None,
+            "few_tasks": len(result.ranks) < FEW_TASKS,
+            "better": winners(result.pairs()),
+        }
     if part.pairs_listed:
         values["table"] = _table_over_tasks(test, part)
     return values
@@ -759,22 +765,37 @@ def _table_over_tasks(test: OverTasks, part: Comparison) -> Table:
     return Table("Pairs of methods over all tasks", columns, rows, paper=paper)
 
 
-_AXIS, _BAR = 2.5, 0.11  # axis of ranks and distance between bars, in inches
+def diagram_of(part: Comparison) -> Picture | None:
+    """Return the critical difference diagram of a comparison; None without average ranks."""
+    test = part.over_tasks
+    if test is None or test.ranks is None:
+        return None
+    return rank_diagram(
+        {str(name): float(rank) for name, rank in test.result.average_ranks.items()},
+        [[*map(str, clique)] for clique in test.result.cliques()],
+        test.result.critical_difference,
+        f"Average ranks on {len(test.tasks)} tasks",
+        part.report.styles,
+    )
 
 
-def critical_difference(
+_AXIS, _BAR, _LABEL = 2.6, 0.4, 0.36  # axis in inches; distances of bars and labels in rows
+
+
+def rank_diagram(
     ranks: Mapping[str, float],
     cliques: Sequence[Sequence[str]],
     critical_difference: float,
     title: str,
     styles: Mapping[str, Style],
 ) -> Picture | None:
-    """Return a rank diagram: bars on the right join methods that do not differ significantly.
+    """Return a critical difference diagram: methods on an axis of ranks, and their groups under it.
 
     Args:
         ranks: Method -> its average rank; 1 is the best.
         cliques: Groups of methods that do not differ significantly.
-        critical_difference: Smallest significant difference between average ranks.
+        critical_difference: Smallest significant difference between average ranks, drawn above the
+            axis; NaN for a test without one.
         title: Title.
         styles: Style of each method.
 
@@ -785,10 +806,10 @@ def critical_difference(
         >>> from relation_tf.report.drawing import styles
         >>> ranks = {"mlp": 2.8, "attention": 1.7, "relation": 1.5}
         >>> cliques = [["relation", "attention"]]
-        >>> picture = critical_difference(ranks, cliques, 1.05, "Nine tasks", styles(list(ranks)))
+        >>> picture = rank_diagram(ranks, cliques, 1.05, "Average ranks", styles(list(ranks)))
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        Nine tasks, average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical
-        difference 1.05; no significant difference: relation and attention.
+        Average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical difference
+        1.05; no significant difference: relation and attention.
 
     References:
         J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
@@ -797,30 +818,69 @@ def critical_difference(
     if len(ranks) < 2:
         return None
     ordered = sorted(ranks, key=lambda name: ranks[name])
-    joined = [[name for name in ordered if name in clique] for clique in cliques if len(clique) > 1]
+    groups = [[name for name in ordered if name in clique] for clique in cliques if len(clique) > 1]
     values = ", ".join(f"{name} {ranks[name]:.2f}" for name in ordered)
+    has_difference = math.isfinite(critical_difference)
     alt = (
-        f"{title}, average ranks, the best first: {values}; "
-        f"critical difference {critical_difference:.2f}; "
-        f"no significant difference: {'; '.join(map(' and '.join, joined)) or 'none'}."
+        f"{title}, the best first: {values}; "
+        + (f"critical difference {critical_difference:.2f}; " if has_difference else "")
+        + f"no significant difference: {'; '.join(map(' and '.join, groups)) or 'none'}."
     )
-    bars = _bars((ordered.index(clique[0]), ordered.index(clique[-1])) for clique in joined)
-    names, room = label_width(styles), _BAR * (len(bars) + 1)
-    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, styles)
+    spans = [(ranks[group[0]], ranks[group[-1]]) for group in groups]
+    bars = _lines_of_bars(spans)
+    top = -1.9 if has_difference else -0.9
+    bottom = _BAR * len(bars) + 0.4 + math.ceil(len(ranks) / 2)
+    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, (top, bottom), styles)
+    names = label_width(styles) + _LABEL
     return Picture(
         "ranks",
         "Average ranks; bars join methods that do not differ significantly.",
         [Panel(title, alt, draw)],
-        size=(0.1 + _AXIS + names + room, 0.75 + _ROW * (len(ranks) + 1)),
+        size=(_AXIS + 2 * names, 0.35 + _ROW * (bottom - top)),
         left=names,
-        bottom=0.45,
-        right=0.1 + room,
+        bottom=0.05,
+        right=names,
+        tikz=_tikz(ranks, ordered, bars, critical_difference),
     )
 
 
-def _bars(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Return bars from first to last row, on the fewest lines without overlap."""
-    lines: list[list[tuple[int, int]]] = []
+def _tikz(
+    ranks: Mapping[str, float],
+    ordered: Sequence[str],
+    bars: Sequence[Sequence[tuple[float, float]]],
+    critical_difference: float,
+) -> str:
+    """Return the diagram as TikZ code; one unit is one rank, names are escaped."""
+    last = len(ranks)
+    end = last if math.isnan(critical_difference) else max(last, 1 + critical_difference)
+    lines = [
+        rf"\begin{{tikzpicture}}[x={8 / (end - 1):.3f}cm, y=-.5cm, font=\footnotesize]",
+        rf"\draw (1, 0) -- ({last}, 0);",
+    ]
+    lines += [
+        rf"\draw ({tick}, 0) -- ({tick}, -.2) node[above] {{{tick}}};"
+        for tick in range(1, last + 1, math.ceil(last / 10))
+    ]
+    if math.isfinite(critical_difference):
+        high = 1 + critical_difference
+        lines.append(rf"\draw[|-|] (1, -1.5) -- node[above] {{CD}} ({high:.3f}, -1.5);")
+    for row, spans in enumerate(bars, start=1):
+        for low, high in spans:
+            lines.append(rf"\draw[line width=2pt] ({low - 0.04:.3f}, {_BAR * row:.2f}) -- "
+                         rf"({high + 0.04:.3f}, {_BAR * row:.2f});")  # fmt: skip
+    left = ordered[: math.ceil(last / 2)]
+    for names, edge, side in ((left, 1.0, "left"), (ordered[: len(left) - 1 : -1], end, "right")):
+        for place, name in enumerate(names, start=1):
+            y = _BAR * len(bars) + 0.2 + place
+            label = f"{escape_latex(name)} ({ranks[name]:.2f})"
+            corner = f"({ranks[name]:.3f}, 0) |- ({edge:.3f}, {y:.2f})"
+            lines.append(rf"\draw {corner} node[{side}] {{{label}}};")
+    return "\n".join([*lines, r"\end{tikzpicture}"])
+
+
+def _lines_of_bars(spans: Iterable[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """Return bars between two ranks, on the fewest lines without overlap."""
+    lines: list[list[tuple[float, float]]] = []
     for low, high in sorted(spans):
         free = [line for line in lines if line[-1][1] < low]
         if free:
@@ -833,33 +893,40 @@ def _bars(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
 def _draw_ranks(
     ranks: Mapping[str, float],
     ordered: Sequence[str],
-    bars: Sequence[Sequence[tuple[int, int]]],
+    bars: Sequence[Sequence[tuple[float, float]]],
     critical_difference: float,
+    rows: tuple[float, float],
     styles: Mapping[str, Style],
     ax: Axes,
 ) -> None:
     last = len(ranks)
+    ink: dict[str, Any] = {"color": INK, "clip_on": False}
     # With few tasks, the critical difference can be longer than the axis.
-    right = max(last, 1 + critical_difference)
-    # Space on the right for the rank of the last method.
-    ax.set(xlim=(0.7, right + 0.16 * right), ylim=(last - 0.5, -1.7))
-    ax.plot([1, 1 + critical_difference], [-1, -1], color=INK, marker="|", markeredgewidth=1,
-            linewidth=1.5)  # fmt: skip
-    ax.text(1, -1.2, f"critical difference {critical_difference:.2f}", fontsize=8, va="bottom")
-    for y, name in enumerate(ordered):
-        ax.plot(ranks[name], y, **styles[name].mark, markersize=6)
-        ax.annotate(f"{ranks[name]:.2f}", (ranks[name], y), (6, 0), textcoords="offset points",
-                    fontsize=7.5, ha="left", va="center")  # fmt: skip
-    draw_names(ax, dict(enumerate(ordered)))
-    for i, (low, high) in ((i, bar) for i, line in enumerate(bars) for bar in line):
-        ax.plot([1 + _BAR / _AXIS * (i + 1)] * 2, [low - 0.25, high + 0.25], color=INK,
-                linewidth=3, solid_capstyle="butt", transform=ax.get_yaxis_transform(),
-                clip_on=False)  # fmt: skip
-    ax.set_xticks(range(1, int(right) + 1, math.ceil(right / 10)))
-    ax.grid(axis="x")
-    for line in ax.get_xgridlines():  # not behind the critical difference
-        line.set_ydata([0, last / (last + 1.2)])
-    ax.set_xlabel("average rank, 1 is the best")
+    end = last if math.isnan(critical_difference) else max(last, 1 + critical_difference)
+    ax.set_axis_off()
+    ax.set(xlim=(1, end), ylim=rows[::-1])
+    ax.plot([1, last], [0, 0], linewidth=1, **ink)
+    for tick in range(1, last + 1, math.ceil(last / 10)):
+        ax.plot([tick, tick], [0, -0.2], linewidth=1, **ink)
+        ax.text(tick, -0.3, str(tick), fontsize=8, ha="center", va="bottom")
+    if math.isfinite(critical_difference):
+        ax.plot([1, 1 + critical_difference], [-1.2] * 2, marker="|", markeredgewidth=1, **ink)
+        words = f"critical difference {critical_difference:.2f}"
+        ax.text(1, -1.35, words, fontsize=8, va="bottom")
+    for line, spans in enumerate(bars, start=1):
+        for low, high in spans:
+            ax.plot([low - 0.04, high + 0.04], [_BAR * line] * 2, linewidth=3,
+                    solid_capstyle="butt", **ink)  # fmt: skip
+    left = ordered[: math.ceil(last / 2)]
+    for names, edge, side in ((left, 1.0, "right"), (ordered[: len(left) - 1 : -1], end, "left")):
+        for place, name in enumerate(names, start=1):
+            rank, y = ranks[name], _BAR * len(bars) + 0.2 + place
+            ax.plot([rank, rank, edge], [0, y, y], color=styles[name].color, clip_on=False)
+            ax.plot(rank, 0, **styles[name].mark, markersize=6, clip_on=False)
+            words = f"{name} {rank:.2f}" if side == "right" else f"{rank:.2f} {name}"
+            shift = -4 if side == "right" else 4
+            ax.annotate(words, (edge, y), (shift, 0), textcoords="offset points", fontsize=8.5,
+                        ha=side, va="center")  # fmt: skip
 
 
 # ---- Details of the test of each task ----

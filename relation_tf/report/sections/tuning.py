@@ -9,7 +9,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from matplotlib.axes import Axes
 
 from relation_tf.errors import SuiteError
 from relation_tf.registry import register_section
@@ -21,6 +20,8 @@ from relation_tf.tasks.metrics import find_metric
 from relation_tf.words import number
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from relation_tf.bench.results import Results
     from relation_tf.bench.sweeping import RangeWarning
     from relation_tf.config.method import Sweep

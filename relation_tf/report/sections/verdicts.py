@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from relation_tf.errors import OptionError
 from relation_tf.report.blocks import (
     Block,
     Cell,
@@ -120,6 +121,14 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
     reference = scores.judged_against
     if reference is None:
         return None
+    if scores.folds and scores.reference is None:
+        return None
+    if scores.folds:
+        raise OptionError(
+            "reference",
+            "needs scores of independent seeds; folds of a cross-validation share training rows. "
+            "Use --control, or --columns seed=COLUMN if the column of folds has independent runs",
+        )
     tasks: dict[str, pd.DataFrame] = {}
     unlearned = not_learned(scores, reference)
     by_task: dict[str, Samples] = {}

@@ -1,4 +1,4 @@
-// Opens linked sections and sorts tables.
+// Opens linked sections, sorts tables and copies the paragraph for a paper.
 (() => {
   const open = () => {
     const section = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -34,6 +34,20 @@
       body.append(...fixed, ...rows);
     }
   };
+
+  const paper = document.querySelector("#paper p");
+  if (paper && navigator.clipboard) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy";
+    const text = () => [...paper.parentNode.querySelectorAll("p, h3")].map((x) => x.textContent.replace(/\s+/g, " ").trim());
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(text().join("\n\n"));
+      button.textContent = "Copied";
+    });
+    paper.before(button);
+  }
 
   for (const table of document.querySelectorAll("main table")) {
     [...table.tHead.rows[0].cells].forEach((head, column) => {

@@ -1,0 +1,200 @@
+"""A paragraph for a paper: what was compared, how it was tested, and what was found."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from relation_tf.registry import PROCEDURES, Procedure, register_section
+from relation_tf.report.blocks import Block, Section, Sentences, by_method, rows_of
+from relation_tf.report.text import Statement, state
+from relation_tf.stats import FriedmanResult, PairwiseResult, SignedRankResult, StratifiedResult
+
+if TYPE_CHECKING:
+    from relation_tf.report.data import Comparison
+
+_MOST_PAIRS = 6  # with their numbers in a paragraph
+_LIMITS = ["difference", "low", "high"]
+
+CITED: Mapping[str, tuple[str, ...]] = {
+    "steel-dwass": ("steel1960", "dwass1960", "critchlow1991"),
+    "steel": ("steel1959",),
+    "brunner-munzel": ("brunner2000", "holm1979"),
+    "brunner-munzel-control": ("brunner2000", "holm1979"),
+    "welch": ("welch1947", "holm1979"),
+    "welch-control": ("welch1947", "holm1979"),
+    "corrected-t": ("nadeau2003", "holm1979"),
+    "corrected-t-control": ("nadeau2003", "holm1979"),
+    "mcnemar": ("mcnemar1947", "fagerland2013", "holm1979"),
+    "mcnemar-control": ("mcnemar1947", "fagerland2013", "holm1979"),
+    "stratified-steel-dwass": ("steel1960", "dwass1960", "vanelteren1960"),
+    "stratified-steel": ("steel1959", "vanelteren1960"),
+    "friedman-nemenyi": ("friedman1937", "iman1980", "nemenyi1963", "demsar2006"),
+    "friedman-wilcoxon": (
+        "friedman1937", "iman1980", "wilcoxon1945", "holm1979", "benavoli2016",
+    ),
+    "wilcoxon-pairs": ("wilcoxon1945", "holm1979", "benavoli2016"),
+    "wilcoxon-holm": ("wilcoxon1945", "holm1979", "benavoli2016"),
+}  # fmt: skip
+"""Keys of `templates/references.bib` for each test; others have none."""
+
+
+def citations(procedure: Procedure) -> Sequence[str]:
+    """Return the keys of the references of a test."""
+    names = [name for name in CITED if PROCEDURES[name] is procedure]
+    return CITED[names[0]] if names else ()
+
+
+def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
+    """Yield what a paragraph states: methods, tests, significant pairs, scope and verdicts.
+
+    There are none without a test. `found` has the significant pairs, at most six: the better and
+    the worse method, p, the effect and the difference, each with its interval if it is known.
+    """
+    outcome, scores, over = part.outcome, part.scores, part.over_tasks
+    if outcome is None or outcome.pairs.empty:
+        return
+    result = part.tests[scores.main_tasks[0]] if over is None else over.result
+    pairs, alpha, control = _pairs(part, result), scores.alpha, scores.control
+    sizes = scores.table.groupby(["task", "method"]).size()
+    null = getattr(result, "null", None)
+    decided = pairs[pairs["better"].notna()].sort_values("pvalue", kind="stable")
+    shown = [_numbers(row) for row in rows_of(decided[:_MOST_PAIRS])]
+    in_unit = {"unit": scores.unit, "digits": scores.digits(scores.main_tasks[0])}
+    yield state(
+        "paper_compared",
+        methods=[*dict.fromkeys([*pairs["a"], *pairs["b"]])],
+        control=control,
+        tasks=scores.main_tasks if over is None else over.tasks,
+        seeds=[int(sizes.min()), int(sizes.max())],
+    )
+    if isinstance(result, FriedmanResult):
+        yield state("paper_friedman", **_friedman(result), alpha=alpha)
+    yield state(
+        "paper_test",
+        test=outcome.procedure.title,
+        cite=[*citations(outcome.procedure)],
+        control=control,
+        pvalues=getattr(null, "method", ""),
+        drawn=getattr(null, "permutations", None),
+        alpha=alpha,
+    )
+    if shown:
+        yield state("paper_found", found=shown, effect=_effect(result), alpha=alpha, **in_unit)
+    if len(pairs) > len(shown):
+        yield state(
+            "paper_others",
+            significant=len(decided),
+            others=len(pairs) - len(decided),
+            named=len(shown),
+            lacking=outcome.lacking,
+            attainable=float(getattr(result, "attainable_pvalue", 0.0)),
+            alpha=alpha,
+        )
+    if not part.aggregates.empty:
+        middle = part.aggregates[["iqm", "iqm_low", "iqm_high"]].dropna()
+        methods = {str(name): row.tolist() for name, row in middle.iterrows()}
+        yield state("paper_aggregates", methods=methods, cite=["agarwal2021"], **in_unit)
+    if over is not None:
+        yield state("paper_scope", over="datasets" if over.generalizes else "tasks")
+    verdicts = part.verdicts
+    if verdicts is not None and verdicts.mean is not None:
+        yield state(
+            "paper_verdicts",
+            reference=verdicts.reference,
+            tasks=len(verdicts.averaged),
+            margin=float(verdicts.mean["margin"].iloc[0]),
+            methods={
+                name: [str(row.verdict), float(row.difference), float(row.low), float(row.high)]
+                for name, row in by_method(verdicts.mean).items()
+            },
+            **in_unit,
+        )
+
+
+def magnitude(delta: float) -> str:
+    """Return Cliff's delta, or a correlation of ranks, in words: the thresholds of Romano et al.
+
+    Example:
+        >>> [magnitude(delta) for delta in (-0.1, 0.2, 0.4, -0.6)]
+        ['negligible', 'small', 'medium', 'large']
+
+    References:
+        J. Romano, J. D. Kromrey, J. Coraggio, J. Skowronek (2006), Appropriate statistics for
+        ordinal level data, Annual meeting of the Florida Association of Institutional Research.
+    """
+    return ("negligible", "small", "medium", "large")[bisect((0.147, 0.33, 0.474), abs(delta))]
+
+
+def _pairs(part: Comparison, result: Any) -> pd.DataFrame:
+    """Return the pairs with effects and differences, positive if the second method is better."""
+    if part.over_tasks is None:
+        (task, *_), signed = part.scores.main_tasks, ["effect_size", "effect_low", "effect_high"]
+        pairs = part.pvalues.rename(columns={"difference_low": "low", "difference_high": "high"})
+        pairs = pairs[pairs["task"] == task].copy()
+        pairs[[*signed, *_LIMITS]] *= -1 if task in part.scores.lower_is_better else 1
+        return pairs
+    pairs = part.over_tasks.pairs.copy()
+    pairs[_LIMITS] = float("nan")
+    if isinstance(result, StratifiedResult) and part.scores.comparable:
+        pairs[_LIMITS] = result.confidence_interval()[_LIMITS].to_numpy(dtype=float)
+    return pairs
+
+
+def _numbers(pair: Any) -> dict[str, Any]:
+    """Return the numbers of a significant pair, positive for the better method."""
+    sign = 1 if pair.better == pair.b else -1
+
+    def turned(value: float, low: float, high: float) -> list[float] | None:
+        if value != value:
+            return None
+        ends = sorted([sign * low, sign * high]) if low == low else []
+        return [sign * value, *ends]
+
+    return {
+        "better": pair.better,
+        "worse": pair.a if pair.better == pair.b else pair.b,
+        "pvalue": float(pair.pvalue),
+        "effect": turned(pair.effect_size, pair.effect_low, pair.effect_high),
+        "magnitude": magnitude(pair.effect_size),
+        "difference": turned(pair.difference, pair.low, pair.high),
+    }
+
+
+def _friedman(result: FriedmanResult) -> dict[str, float]:
+    freedom = result.ranks.shape[1] - 1
+    return {
+        "statistic": result.statistic,
+        "freedom": freedom,
+        "pvalue": result.friedman_pvalue,
+        "f": result.f_statistic,
+        "f_freedom": freedom * (len(result.ranks) - 1),
+        "f_pvalue": result.f_pvalue,
+    }
+
+
+def _effect(result: Any) -> str:
+    """Return the name of the effect size."""
+    signed_ranks = getattr(result, "signed_ranks", None)
+    if isinstance(result, SignedRankResult) or signed_ranks is not None:
+        return "matched-pairs rank-biserial correlation"
+    if isinstance(result, StratifiedResult):
+        return "mean Cliff's delta"
+    return "Cliff's delta" if isinstance(result, PairwiseResult) else ""
+
+
+@register_section("paper")
+class ForPaper(Section):
+    """The paragraph, in words."""
+
+    heading = "Paragraph for a paper"
+    by_family = True
+    open = True
+
+    def blocks(self, part: Comparison) -> Sequence[Block]:
+        """Return the paragraph."""
+        said = [*sentences_for_paper(part)]
+        return [Sentences(said)] if said else []

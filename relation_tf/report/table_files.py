@@ -1,0 +1,200 @@
+"""Files of scores as tables: CSV with any separator, Excel, Parquet, JSON and JSON Lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from relation_tf.errors import DataError, quote, reason_of
+from relation_tf.files import LARGEST
+
+_SEPARATORS = ",;\t|"
+_COMMA_DECIMAL = re.compile(r"[+-]?(\d+,\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)? ?%?")
+_POINT_DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)? ?%?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)? ?%?")
+_RULE = re.compile(r":?-+:?")
+
+
+def read_table_file(path: Path) -> pd.DataFrame:
+    """Read a table of scores.
+
+    The format follows from the end of the name: `.xlsx`, `.parquet`, `.jsonl`, `.ndjson`, `.json`
+    (a list of objects), else text with separated fields. Text can be UTF-8 or UTF-16; separators
+    are commas, semicolons, tabs or bars, whichever splits the lines into the most fields. Commas in
+    numbers are decimal if fields are not separated by commas and no number has a decimal point,
+    else they separate thousands.
+
+    Returns:
+        The cells, as text for text files; without blank rows. The index has the place of each row,
+        such as "scores.csv:7".
+
+    Raises:
+        DataError: If the file cannot be read, is too large or has no header, or if a row has
+            another number of fields; the message names the line.
+    """
+    if path.is_file() and path.stat().st_size > LARGEST:
+        raise DataError(f"{path}: a table of scores must have at most {LARGEST / 2**20:,.0f} MiB")
+    read = _READERS.get(path.suffix.lower(), _read_text)
+    try:
+        table = read(path)
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {reason_of(error)}") from error
+    except ImportError as error:
+        raise DataError(
+            f"{path}: {path.suffix} needs the extra 'tables': pip install 'relation_tf[tables]'"
+        ) from error
+    except Exception as error:  # readers of damaged archives raise errors of many kinds
+        raise DataError(f"{path}: is not a {path.suffix} file, or damaged") from error
+    if table.columns.empty:
+        raise DataError(f"{path}: the file is empty; it must have a header and one row per score")
+    blank = table.map(lambda cell: cell is None or cell != cell or not str(cell).strip())
+    return table[~blank.all(axis=1)]
+
+
+def _read_text(path: Path) -> pd.DataFrame:
+    text = _decoded(path)
+    separator = _separator(text)
+    if separator == "|":  # Markdown
+        text = re.sub(r"(?m)^[^\S\n]*\|(.*)\|[^\S\n]*$", r"\1", text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+    header: list[str] | None = None
+    rows, lines = [], []
+    for fields in reader:
+        fields = [field.strip() for field in fields]
+        if not any(fields) or all(map(_RULE.fullmatch, fields)):
+            continue
+        if header is None:
+            header = fields if not fields[0].startswith("# ") else None
+            continue
+        if len(fields) != len(header):
+            raise DataError(
+                f"{path}:{reader.line_num}: must have {len(header)} fields, as the header. "
+                f"Received: {len(fields)}, {quote(separator.join(fields))}"
+            )
+        rows.append(fields)
+        lines.append(f"{path}:{reader.line_num}")
+    table = pd.DataFrame(rows, lines, header or [], dtype=object)
+    if len(rows) > 1 and table.columns.has_duplicates and not any(rows[1][1:]):
+        table = _of_levels(table)
+    return _with_points(table, separator)
+
+
+def _of_levels(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per score of the columns of two levels that pandas writes in three lines."""
+    names, index = [table.columns[0], table.iloc[0, 0]], table.iloc[1, 0]
+    levels = pd.MultiIndex.from_arrays([table.columns[1:], table.iloc[0, 1:]], names=names)
+    scores = table.iloc[2:, 1:].set_axis(levels, axis=1)
+    long = scores.melt(ignore_index=False)
+    long.insert(0, index, table.iloc[2:, 0].reindex(long.index))
+    return long
+
+
+def _decoded(path: Path) -> str:
+    """Return the text of a file in UTF-8 or UTF-16, with or without a byte order mark."""
+    data = path.read_bytes()
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        encoding = "utf-16"
+    elif b"\0" in data[:200]:
+        encoding = "utf-16-le" if data[1:2] == b"\0" else "utf-16-be"
+    else:
+        encoding = "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise DataError(
+            f"{path}:{line}: must be text in UTF-8 or UTF-16. Received: byte "
+            f"{data[error.start]:#04x}"
+        ) from error
+
+
+def _separator(text: str) -> str:
+    """Return the separator that splits most of the first lines into the same number of fields."""
+    lines = [line for line in text.splitlines()[:50] if line.strip()]
+
+    def fields(separator: str) -> tuple[int, int]:
+        counts = Counter(
+            len(row) for row in csv.reader(lines, delimiter=separator, skipinitialspace=True)
+        )
+        number, times = max(counts.items(), key=lambda pair: (pair[0] > 1, pair[1]), default=(1, 0))
+        return times * (number > 1), number
+
+    return max(_SEPARATORS, key=fields)
+
+
+def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
+    """Replace decimal commas by points and remove commas of thousands."""
+    cells = {cell for name in range(table.shape[1]) for cell in table.iloc[:, name]}
+    decimal = {cell for cell in cells if _COMMA_DECIMAL.fullmatch(cell)}
+    grouped = {cell for cell in cells if _THOUSANDS.fullmatch(cell)}
+    if separator == "," or any(map(_POINT_DECIMAL.fullmatch, cells)):
+        return table.map(lambda cell: cell.replace(",", "") if cell in grouped else cell)
+    if separator != ";" and decimal and decimal <= grouped:
+        raise DataError(
+            f"{table.index[0]}: numbers must have a decimal point or no comma, which can separate "
+            f"decimals or thousands. Received: {quote(min(decimal))}"
+        )
+    return table.map(
+        lambda cell: cell.replace(".", "").replace(",", ".") if cell in decimal else cell
+    )
+
+
+def _read_excel(path: Path) -> pd.DataFrame:
+    """Read the first sheet with a table; lines of text before its header are left out."""
+    for sheet in pd.read_excel(path, sheet_name=None, header=None, dtype=object).values():
+        filled = sheet.notna().sum(axis=1)
+        rows = sheet[(filled > 1).cummax() & (filled > 0)].dropna(axis=1, how="all")
+        if len(rows) > 1:
+            places = [f"{path}:{number + 1}" for number in rows.index[1:]]
+            levels = len(rows) > 2 and rows.iloc[2, 1:].isna().all()
+            header = rows.iloc[0].ffill() if levels else rows.iloc[0].fillna("")
+            table = rows[1:].set_axis(places).set_axis(header, axis=1)
+            return _of_levels(table) if levels else table
+    return pd.DataFrame()
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    table = pd.read_parquet(path)
+    if any(name is not None for name in table.index.names):
+        table = table.reset_index()
+    return table.set_axis([f"{path}, row {number}" for number in range(1, len(table) + 1)])
+
+
+def _read_json(path: Path) -> pd.DataFrame:
+    """Read a list of objects, or one object per line; nested objects have columns `a.b`."""
+    text = _decoded(path)
+    is_list = text.lstrip().startswith("[")
+    parts = [(f"{path}:{number}", line) for number, line in enumerate(text.splitlines(), start=1)]
+    rows, places = [], []
+    for place, part in [(str(path), text)] if is_list else parts:
+        try:
+            found = json.loads(part) if part.strip() else []
+        except ValueError as error:
+            expected = "JSON" if is_list else "a list of objects, or one object per line"
+            raise DataError(f"{place}: must be {expected}: {error}") from error
+        found = found if isinstance(found, list) else [found]
+        if not all(isinstance(row, dict) for row in found):
+            raise DataError(f"{place}: must be an object for each row. Received: {quote(part)}")
+        rows += found
+        places += [f"{place}, row {n + 1}" if is_list else place for n in range(len(found))]
+    if len(rows) == 1 and not is_list:  # such as the tables of pandas, one object per column
+        raise DataError(f"{path}: must be a list of objects, or one object per line")
+    return pd.json_normalize(rows).set_axis(places).astype(object)
+
+
+_READERS: Mapping[str, Callable[[Path], pd.DataFrame]] = {
+    ".xlsx": _read_excel,
+    ".parquet": _read_parquet,
+    ".json": _read_json,
+    ".jsonl": _read_json,
+    ".ndjson": _read_json,
+}

@@ -1,0 +1,483 @@
+"""Layouts of tables of scores: which column is the task, the method, the seed and the score.
+
+A table can be long (a row for each score) or wide (a column for each method, task or seed), an
+export of Weights & Biases or MLflow, and name its columns as people do. A table that can be read in
+two ways is refused with an option for each.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn, TypeAlias
+
+import pandas as pd
+
+from relation_tf.errors import DataError, did_you_mean, join_names, quote
+from relation_tf.registry import TASKS
+from relation_tf.report.options import COLUMNS
+from relation_tf.stats.directions import read_name
+from relation_tf.words import count
+
+Key: TypeAlias = Literal["task", "method", "seed", "score", "metric", "split", "diverged"]
+ROW = "#"
+"""Name for the number of the row, in place of a column."""
+
+_ITEMS = ("item", "example", "question id", "example id", "instance", "doc id", "idx", "id")
+_SYNONYMS: Mapping[str, Sequence[str]] = {
+    "task": ("task", "dataset", "data set", "env", "environment", "game", "benchmark", "domain",
+             "problem", "corpus", "data"),
+    "method": ("method", "model", "algorithm", "algo", "system", "approach", "classifier",
+               "learner", "agent", "estimator", "technique", "mechanism", "architecture", "params"),
+    "seed": ("seed", "random seed", "random state", "run", "trial", "fold", "cv fold", "repeat",
+             "repetition", "replicate", "rep", *_ITEMS),
+    "score": ("score", "value", "result", "performance"),
+    "metric": ("metric", "measure", "metric name"),
+    "split": ("split", "subset", "partition"),
+    "diverged": ("diverged",),
+}  # fmt: skip
+_TRACKER = re.compile(r"^(config|params|param|summary|metrics|metric|tags)[./]")
+_TRACKED = ({"state", "name"}, {"state", "created"}, {"status", "run id"}, {"run id"})
+_STATES = ("state", "status")
+_MEASURED, _SET = (
+    re.compile(r"(summary|metrics|metric)[./]"),
+    re.compile(r"(config|params?|tags)[./]"),
+)
+_NO_SCORES = re.compile(
+    r"(.* )?(runtime|steps?|timestamp|duration|created|epochs?|size|params|parameters)|"
+    r"(start|end|fit|score|train|training|wall|elapsed) time"
+)
+_OF_SEED = re.compile(r"(?:(?:random )?seed|run|trial|fold|rep|repeat|repetition|s)? ?#?(\d+)")
+_OF_SPLIT = re.compile(r"split(\d+)_test_(.+)")
+_SUMMARY = re.compile(r"(mean|average|avg|std|sd|sem|stderr|rank|min|max|median)\b.*")
+_AVERAGES = re.compile(
+    r"((macro|micro|overall|glue) )?(mean|average|avg\.?|median|std\.?)"
+    r"( (rank|score|of \d+ tasks))?"
+)
+_UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
+_FAILED = re.compile(
+    r"[-–—?x]?|n/?a|nan|null|none|missing|failed|failure|fail|error|err|crashed|killed|oom|"
+    r"out of memory|oot|time ?out|timed out|dnf|[+-]?inf(inity)?"
+)
+_DIVERGED = re.compile(r"diverged|div\.?")
+_SPREAD = re.compile(r"[+-]?[\d.]+ ?%?( ?(±|\+/-|\+-|\\pm) ?| \()[\d.]+ ?%?\)?")
+
+
+@dataclass(frozen=True)
+class LongTable:
+    """Scores with one row each.
+
+    Attributes:
+        rows: Columns `task`, `method`, `seed` and `score`, and, if known, `metric`, `split` and
+            `diverged`; the index has the place of each row.
+        layout: How the table was read, for one line.
+        rows_are: `"seed"`; `"fold"` if the seeds are folds of a cross-validation, which share
+            training rows, or `"item"` if they are items with scores of 0 or 1. The user can say
+            that they are independent: `--columns seed=fold`.
+        unused: Columns that differ between rows and have no meaning.
+    """
+
+    rows: pd.DataFrame
+    layout: str
+    rows_are: str = "seed"
+    unused: Sequence[str] = ()
+
+
+@dataclass
+class _Table:
+    """A table whose columns are being understood."""
+
+    cells: pd.DataFrame
+    where: str
+    named: dict[str, str] = field(default_factory=dict)
+    tracked: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns."""
+        return [*map(str, self.cells)]
+
+    @property
+    def others(self) -> list[str]:
+        """The columns without a meaning."""
+        return [name for name in self.columns if name not in self.named.values()]
+
+    def numeric(self) -> list[str]:
+        """The other columns with numbers, without settings and times of training."""
+        names = [name for name in self.others if is_numeric(self.cells[name])]
+        truths = [name for name in names if {*map(str, self.cells[name])} <= {"True", "False"}]
+        names = [x for x in names if x not in truths or read_name(_bare(x))[1]] or names
+        if self.tracked:
+            measured = [name for name in names if _MEASURED.match(name)]
+            names = measured or [name for name in names if not _SET.match(name)]
+        if self.tracked or "method" in self.named:
+            names = [name for name in names if not _NO_SCORES.fullmatch(_words(name))] or names
+        return names
+
+    def text(self) -> list[str]:
+        """The other columns with text."""
+        return [name for name in self.others if not is_numeric(self.cells[name])]
+
+
+def understand(
+    table: pd.DataFrame, where: str, columns: Mapping[str, str], metric: str | None = None
+) -> LongTable:
+    """Return the scores of a table in any layout, one per row.
+
+    Args:
+        table: The table; its index has the place of each row, for messages. Numbers can be text.
+        where: Name of the table, for messages.
+        columns: The table's names of our columns; `#` is the number of the row.
+        metric: The metric to read, of a table with several.
+
+    Raises:
+        DataError: If a column is missing, or the table can be read in more than one way; the
+            message names the options.
+
+    Example:
+        >>> rows = [("iris", 0.9, 0.7), ("wine", 0.8, 0.9)]
+        >>> table = pd.DataFrame(rows, columns=["dataset", "svm", "knn"])
+        >>> read = understand(table, "a.csv", {})
+        >>> print(read.layout)
+        2 tasks x 2 methods, one score each; column dataset, methods in columns
+        >>> read.rows["score"].tolist()
+        [0.9, 0.8, 0.7, 0.9]
+    """
+    found = _Table(_of_search(_with_keys(_plain(table, where))), where)
+    _name(found, columns)
+    _read_states(found)
+    if metric is not None and "metric" not in found.named:
+        found.named["score"] = _column(found, metric, "--metric")
+    long, how = _long(found)
+    if "metric" in long and metric is not None:
+        known = [*dict.fromkeys(map(str, long["metric"]))]
+        long = long[long["metric"].astype(str) == metric]
+        if long.empty:
+            raise DataError(
+                f"{where}: --metric must be {join_names(known, ' or ')}. Received: {metric!r}."
+                f"{did_you_mean(metric, known)}"
+            )
+    averages = [name for name in long["task"].unique() if _AVERAGES.fullmatch(str(name).lower())]
+    if averages and len(averages) < long["task"].nunique():
+        long = long[~long["task"].isin(averages)]
+        how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, averages)])}"]))
+    long = _with_seeds(long)
+    seed, rows_are = _words(found.named.get("seed", how)), "seed"
+    if "seed" not in columns and "fold" in seed:
+        rows_are = "fold"
+    if "seed" not in columns and seed in _ITEMS and {*map(parsed, long["score"])} <= {0, 1}:
+        rows_are = "item"
+    unused = [name for name in found.others if found.cells[name].nunique() > 1]
+    return LongTable(long, _layout(long, found, how, rows_are), rows_are, unused)
+
+
+def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
+    """Return the table with its names as text, without the numbers of rows that pandas writes."""
+    table = table.set_axis([str(name).strip() for name in table.columns], axis=1)
+    for name, times in table.columns.value_counts().items():
+        if times > 1:
+            raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
+    for name in [x for x in table.columns if _UNNAMED.fullmatch(x.lower())]:
+        numbers = [parsed(cell) for cell in table[name]]
+        if numbers in ([*range(len(table))], [*range(1, len(table) + 1)]):
+            table = table.drop(columns=name)
+    if table.empty:
+        raise DataError(f"{where} has no rows; it must have one row per score")
+    return table
+
+
+def _with_keys(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a column for each key of the dicts in exports of W&B's API."""
+    for name in {"config", "summary"} & {*table}:
+        cells = table[name].map(lambda cell: re.sub(r"\b(nan|inf)\b", "None", str(cell)))
+        try:
+            rows = [ast.literal_eval(cell) for cell in cells]
+            keys = pd.json_normalize(rows).set_axis(table.index)
+        except (ValueError, SyntaxError, TypeError, AttributeError):
+            continue  # no dicts
+        table = table.drop(columns=name).join(keys.add_prefix(f"{name}."))
+    return table
+
+
+def _of_search(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per fold and metric, if the table is `cv_results_` of scikit-learn."""
+    names = [*map(str, table)]
+    splits = {name: found for name in names if (found := _OF_SPLIT.fullmatch(name))}
+    if not splits:
+        return table
+    kept = [name for name in names if not re.match(r"(split\d+|mean|std|rank|param)_", name)]
+    rows = table.melt(kept, [*splits], "fold", "score", ignore_index=False)
+    metrics = rows["fold"].map(lambda name: splits[name][2])
+    rows["fold"] = rows["fold"].map(lambda name: splits[name][1])
+    return rows if (metrics == "score").all() else rows.assign(metric=metrics)
+
+
+def _name(table: _Table, columns: Mapping[str, str]) -> None:
+    """Give columns a meaning: by the user's names, then by ours and their synonyms."""
+    for key, name in columns.items():
+        if name == ROW:
+            table.cells.insert(0, ROW, [*map(str, range(1, len(table.cells) + 1))])
+        table.named[key] = _column(table, name, f"--columns {key}={name}")
+    replaced = [key for key, name in table.named.items() if key in table.cells and key != name]
+    table.cells = table.cells.drop(columns=[x for x in replaced if x not in table.named.values()])
+    for key in COLUMNS:
+        ends = ("", " name", " id") if key in ("task", "method") else ("",)
+        known = [f"{word}{end}" for word in _SYNONYMS[key] for end in ends]
+        fitting = [name for name in table.others if _words(name) in known]
+        if key not in table.named and fitting:
+            table.named[key] = min(fitting, key=lambda name: known.index(_words(name)))
+    # Text, ids and our own names are what they say; other numbers under a synonym are scores.
+    for key in ("task", "method"):
+        if key not in columns and _words(table.named.get(key, key)) != key:
+            cells = table.cells[table.named[key]]
+            numbers = {*map(parsed, cells)} if is_numeric(cells) else {None}
+            if numbers <= {0, 1} or not all(x is None or x.is_integer() for x in numbers):
+                del table.named[key]
+
+
+def _column(table: _Table, wanted: str, option: str) -> str:
+    """Return the column of this name, or the only one that has it without its prefix and case."""
+    names = table.columns
+    alike = [name for name in names if _words(name) == _words(wanted)]
+    if wanted in names or len(alike) == 1:
+        return wanted if wanted in names else alike[0]
+    raise DataError(
+        f"{table.where}: {option}: there is no column {quote(wanted)}."
+        f"{did_you_mean(wanted, names)} The columns are {join_names([*map(repr, names)])}"
+    )
+
+
+def _read_states(table: _Table) -> None:
+    """Mark the failed runs of an export of a tracker."""
+    words = {_words(name): name for name in table.columns}
+    table.tracked = any(signs <= {*words} for signs in _TRACKED)
+    if not table.tracked:
+        table.tracked = any(map(_MEASURED.match, table.columns))
+        return
+    for name in (words[state] for state in _STATES if state in words):
+        lost = table.cells[name].map(lambda cell: bool(_FAILED.fullmatch(str(cell).lower())))
+        numbers = [x for x in table.columns if x != name and is_numeric(table.cells[x])]
+        table.cells = table.cells.drop(columns=name)
+        for column in numbers:
+            if read_name(_bare(column))[1] or column == table.named.get("score"):
+                table.cells[column] = table.cells[column].astype(object).mask(lost)
+
+
+def _long(table: _Table) -> tuple[pd.DataFrame, str]:
+    """Return one row per score, and what the columns hold in a wide table."""
+    if "score" in table.named:
+        _complete(table)
+        return _renamed(table), ""
+    numbers = table.numeric()
+    if not numbers:
+        _refuse(table, "there is no column of scores")
+    seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
+    others = [x for x in numbers if x not in seeds and not _SUMMARY.fullmatch(_words(x))]
+    if len(seeds) > 1 and not others and "seed" not in table.named:
+        _complete(table)
+        folds = any("fold" in _words(name) for name in seeds)
+        return _melted(table, seeds, "seed"), f"{'folds' if folds else 'seeds'} in columns"
+    metrics = [name for name in numbers if read_name(_bare(name))[1] or name.endswith("score")]
+    if "method" in table.named or table.tracked:
+        candidates = metrics or numbers
+        if len(candidates) == 1 or "task" in table.named or table.tracked:
+            return _of_metric(table, candidates), ""
+        if len(metrics) == len(numbers):
+            return _of_metric(table, metrics), ""
+        return _melted(table, numbers, "task"), "tasks in columns"
+    if "task" in table.named:
+        if len(numbers) > 1:
+            return _melted(table, numbers, "method"), "methods in columns"
+        _complete(table)
+        return _of_metric(table, numbers), ""
+    if not table.text():
+        if len(numbers) == 1:
+            _refuse(table, "there is only one column of numbers and no column of methods")
+        if "seed" not in table.named:
+            _refuse_rows(table, numbers)
+        return _melted(table, numbers, "method"), "methods in columns"
+    return _by_values(table, numbers)
+
+
+def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str]:
+    """Read a table whose column of text has an unknown name, by its values or the columns'."""
+    names = table.text()
+    if len(names) > 1:
+        _refuse(table, "it is not clear which column is the method", f"method={names[0]}")
+    (text,) = names
+    if len(numbers) == 1:
+        table.named["method"] = text
+        return _of_metric(table, numbers), ""
+    known = {name.lower() for entry in TASKS.values() for name in entry.task.scored}
+    rows = {str(cell).lower() for cell in table.cells[text]} & known
+    heads = {name.lower() for name in numbers} & known
+    # pandas writes an index without a name; by convention, rows are datasets.
+    if rows or (not heads and _UNNAMED.fullmatch(text.lower())):
+        table.named["task"] = text
+        return _melted(table, numbers, "method"), "methods in columns"
+    if heads:
+        table.named["method"] = text
+        return _melted(table, numbers, "task"), "tasks in columns"
+    raise DataError(
+        f"{table.where}: are the rows of {text!r} ({_few(table.cells[text])}) tasks or methods? "
+        f"Use --columns task={text} if they are tasks and the columns ({_few(numbers)}) methods, "
+        f"--columns method={text} if they are methods and the columns tasks"
+    )
+
+
+def _refuse_rows(table: _Table, numbers: Sequence[str]) -> NoReturn:
+    raise DataError(
+        f"{table.where}: are the {len(table.cells)} rows tasks or seeds of one task? Use --columns "
+        f"task={ROW} if each row is a task, --columns seed={ROW} if each row is a seed; the "
+        f"columns ({_few(numbers)}) are methods"
+    )
+
+
+def _complete(table: _Table) -> None:
+    """Find the method among columns of text and settings, if only one reading is possible."""
+    if "method" in table.named:
+        return
+    names = [x for x in table.others if _SET.match(x) or not is_numeric(table.cells[x])]
+    if not names:
+        _refuse(table, "there is no column of methods")
+    rows = len(table.cells)
+    fitting = [x for x in names if 1 < table.cells[x].nunique() < rows]
+    if not fitting and "task" not in table.named:  # else no two methods would share a task
+        fitting = names
+    if len(fitting) != 1:
+        options = " or ".join(f"method={name}" for name in (fitting or names)[:3])
+        _refuse(table, "it is not clear which column is the method", options)
+    table.named["method"] = fitting[0]
+
+
+def _of_metric(table: _Table, candidates: Sequence[str]) -> pd.DataFrame:
+    """Return the rows with the only metric as score."""
+    if len(candidates) > 1:
+        options = " or ".join(f"--metric {_bare(name)}" for name in candidates[:4])
+        names = _few(map(_bare, candidates))
+        raise DataError(f"{table.where} has several metrics ({names}); choose one: {options}")
+    table.named["score"] = candidates[0]
+    _complete(table)
+    return _renamed(table)
+
+
+def _renamed(table: _Table) -> pd.DataFrame:
+    """Return the named columns under our names; without tasks, all scores are of one."""
+    rows = pd.DataFrame({key: table.cells[name] for key, name in table.named.items()})
+    score = _bare(table.named["score"])
+    if "task" not in rows:
+        rows.insert(0, "task", score)
+    if "metric" not in rows and _words(score) not in _SYNONYMS["score"]:
+        rows["metric"] = score
+    return rows
+
+
+def _melted(table: _Table, columns: Sequence[str], key: str) -> pd.DataFrame:
+    """Return one row per cell of the columns, whose names are tasks, methods or seeds."""
+    kept = {name: own for own, name in table.named.items()}
+    rows = table.cells[[*kept, *columns]].rename(columns=kept)
+    if key == "seed":
+        names = {name: _OF_SEED.fullmatch(_words(name))[1] for name in columns}  # type: ignore[index]
+        rows = rows.rename(columns=names)
+        columns = [*names.values()]
+    if key == "method" and "seed" not in rows and rows.duplicated([*kept.values()]).any():
+        rows["seed"] = rows.groupby([*kept.values()]).cumcount() + 1
+    ids = [name for name in rows if name not in columns]
+    long = rows.melt(ids, [*columns], key, "score", ignore_index=False)
+    if "task" not in long:
+        long["task"] = "score"
+    return long
+
+
+def _with_seeds(rows: pd.DataFrame) -> pd.DataFrame:
+    """Number the rows of each method on a task, if no column has the seeds."""
+    if "seed" in rows:
+        return rows
+    keys = [name for name in ("task", "method", "metric", "split") if name in rows]
+    numbers = rows.groupby(keys, sort=False, dropna=False).cumcount() + 1
+    return rows.assign(seed=numbers.astype(str))
+
+
+def _layout(rows: pd.DataFrame, table: _Table, how: str, name: str) -> str:
+    """Return numbers of tasks, methods and seeds, and the columns that were read."""
+    sizes = rows.groupby(["task", "method"], dropna=False)["seed"].nunique()
+    low, high = int(sizes.min()), int(sizes.max())
+    seeds = "one score each" if high == 1 else f"{low} to {high} {name}s" if low < high else ""
+    used = [column for column in table.named.values() if column != ROW and column]
+    shape = " x ".join(
+        [count(rows["task"].nunique(), "task"), count(rows["method"].nunique(), "method")]
+        + ([] if seeds else [count(high, name)])
+    )
+    columns = f"column{'s' if len(used) > 1 else ''} {', '.join(used)}" if used else ""
+    parts = [", ".join(filter(None, [shape, seeds])), ", ".join(filter(None, [columns, how]))]
+    return "; ".join(filter(None, parts))
+
+
+def _refuse(table: _Table, why: str, example: str = "") -> NoReturn:
+    names = join_names([*map(repr, table.columns)])
+    use = example or "task=NAME,method=NAME,score=NAME"
+    raise DataError(f"{table.where}: {why}. Use --columns {use}. The columns are {names}")
+
+
+def _few(names: Iterable[Any]) -> str:
+    """Return the first names."""
+    shown = [*dict.fromkeys(map(str, names))]
+    return ", ".join(shown[:3]) + (", ..." if len(shown) > 3 else "")
+
+
+def _bare(name: str) -> str:
+    """Return the name of a column without the prefix of a tracker."""
+    return _TRACKER.sub("", name)
+
+
+def _words(name: str) -> str:
+    """Return a name in lower case with single spaces, without the prefix of a tracker."""
+    return re.sub(r"[\s_\-]+", " ", _bare(name.strip()).lower()).strip()
+
+
+def is_numeric(column: pd.Series) -> bool:
+    """Return True for a column of numbers and failed runs, most of which are numbers.
+
+    Scores with deviations and a few cells of other text are errors that are found later.
+    """
+    numbers = [0.0 if has_spread(cell) else parsed(cell) for cell in column.tolist()]
+    known = sum(number is not None and not math.isnan(number) for number in numbers)
+    return known > 0 and known >= numbers.count(None)
+
+
+def parsed(cell: Any) -> float | None:
+    """Return a number, NaN for a failed run, None for other text.
+
+    Empty cells, `-`, `N/A`, `failed`, `OOM`, `timeout`, infinities and the like are failed runs. A
+    percent sign and marks (`**85.3**`, `85.3†`) are left out.
+
+    Example:
+        >>> parsed("85.3 %"), parsed("OOM"), parsed("mlp")
+        (85.3, nan, None)
+    """
+    if cell is None or cell is pd.NA:
+        return math.nan
+    text = {"True": "1", "False": "0"}.get(str(cell), str(cell).strip().strip("*†‡"))
+    if _FAILED.fullmatch(text.lower()) or _DIVERGED.fullmatch(text.lower()):
+        return math.nan
+    text = text.removesuffix("%").rstrip()
+    if "_" in text:  # Python reads 8_0.5 as 80.5
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else math.nan
+
+
+def is_diverged(cell: Any) -> bool:
+    """Return True for the cell of a run that is said to have diverged."""
+    return bool(_DIVERGED.fullmatch(str(cell).strip().lower()))
+
+
+def has_spread(cell: Any) -> bool:
+    """Return True for a mean with its standard deviation, such as `85.3 ± 0.4`."""
+    return bool(_SPREAD.fullmatch(str(cell).strip()))

@@ -1,0 +1,200 @@
+"""Tests of methods in pairs of scores: on folds of a cross-validation and on test items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from relation_tf.registry import PROCEDURES
+from relation_tf.stats.comparisons import Estimand, PairwiseResult, pairwise_result
+from relation_tf.stats.items import mcnemar
+from relation_tf.stats.pair_tests import holm
+from relation_tf.stats.samples import (
+    FloatArray,
+    Samples,
+    check_finite,
+    check_probability,
+    index_pairs,
+    rank_samples,
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CorrectedTResult(PairwiseResult):
+    """Result of `corrected_resampled_t` or `mcnemar_holm`, with intervals of mean differences.
+
+    The intervals are those of the t test, with Bonferroni's correction; p uses Holm's. An interval
+    is infinite if the differences of a pair do not vary.
+
+    Attributes:
+        ratio: Number of test rows of a fold divided by its training rows; 0 for items.
+    """
+
+    ratio: float
+
+    estimand = Estimand(
+        "difference of means", "It assumes approximately normal means of the differences."
+    )
+
+    def _limits(self, level: float) -> FloatArray:
+        from scipy.special import stdtrit
+
+        rows: list[tuple[float, float, float]] = []
+        for a, b in self._tested:
+            difference, error = _corrected(self.samples[a], self.samples[b], self.ratio)
+            quantile = -stdtrit(self.samples[a].size - 1, level / len(self._tested) / 2)
+            half = float(quantile * error) if error else math.inf
+            rows.append((difference, difference - half, difference + half))
+        return np.transpose(rows)
+
+
+def corrected_resampled_t(
+    samples: Samples,
+    alpha: float = 0.05,
+    *,
+    control: Hashable | None = None,
+    higher_is_better: bool = True,
+    test_share: float | None = None,
+) -> CorrectedTResult:
+    """Compare methods on the folds of a cross-validation with the corrected resampled t test.
+
+    Folds share training rows, so their scores are not independent, and tests that treat them as
+    seeds find differences too often. With the differences d of two methods on k folds, and the
+    ratio r of test rows to training rows of a fold, the statistic is
+
+    `t = mean(d) / sqrt((1 / k + r) var(d))`
+
+    with k - 1 degrees of freedom. p is adjusted for several pairs with Holm's method. A pair whose
+    differences do not vary over the folds is not tested (p = 1, with a note).
+
+    Args:
+        samples: Scores of each method, as in `steel_dwass`; fold i of all methods is at place i.
+        alpha: Level of the test.
+        control: Method to compare all others with; by default all pairs are compared.
+        higher_is_better: If True, higher scores are better.
+        test_share: Share of the rows in the test set of a fold, in (0, 1). Default: one in k, as in
+            a k-fold cross-validation.
+
+    Returns:
+        A `CorrectedTResult` with signed t; `print` shows it.
+
+    Raises:
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If methods have different numbers of folds, or fewer than two, a score is not
+            finite, the control is not among the samples, or an option is out of range.
+
+    Example:
+        >>> mlp = [0.70, 0.72, 0.69, 0.71, 0.73]
+        >>> relation = [0.75, 0.76, 0.73, 0.77, 0.77]
+        >>> result = corrected_resampled_t({"mlp": mlp, "relation": relation})
+        >>> print(f"{result.pvalue.loc['mlp', 'relation']:.4f}")
+        0.0016
+
+    References:
+        C. Nadeau, Y. Bengio (2003), Inference for the generalization error, Machine Learning 52,
+        239-281.
+    """
+    from scipy.special import stdtr
+
+    check_probability("alpha", alpha)
+    ranked = rank_samples(samples, control, higher_is_better=higher_is_better)
+    names, groups = list(ranked.scores), list(ranked.scores.values())
+    sizes = {name: group.size for name, group in ranked.scores.items()}
+    for name, group in ranked.scores.items():
+        check_finite(group, name, 2)
+    if len({*sizes.values()}) > 1:
+        raise ValueError(f"all methods must have the same folds. Received: numbers {sizes}")
+    folds = groups[0].size
+    if test_share is not None:
+        check_probability("test_share", test_share)
+    share = 1 / folds if test_share is None else test_share
+    statistics, pvalues, notes = [], [], []
+    for i, j in index_pairs(len(groups), control is not None):
+        difference, error = _corrected(groups[i], groups[j], share / (1 - share))
+        statistic = difference / error if error else 0.0
+        statistics.append(statistic)
+        pvalues.append(float(2 * stdtr(folds - 1, -abs(statistic))) if error else 1.0)
+        if not error:
+            notes.append(f"{names[i]} and {names[j]}: not tested, equal differences on all folds")
+    result = pairwise_result(
+        PROCEDURES["corrected-t" if control is None else "corrected-t-control"],
+        ranked,
+        statistics,
+        holm(np.array(pvalues)),
+        alpha=alpha,
+        higher_is_better=higher_is_better,
+        control=control,
+        notes=notes,
+    )
+    return CorrectedTResult(**vars(result), ratio=share / (1 - share))
+
+
+def _corrected(first: FloatArray, second: FloatArray, ratio: float) -> tuple[float, float]:
+    """Return the mean difference and its standard error; 0 if the differences do not vary."""
+    differences = second - first
+    if np.ptp(differences) <= 1e-12 * np.abs([first, second]).max():
+        return float(differences.mean()), 0.0
+    variance = (1 / differences.size + ratio) * differences.var(ddof=1)
+    return float(differences.mean()), math.sqrt(variance)
+
+
+def mcnemar_holm(
+    samples: Samples,
+    alpha: float = 0.05,
+    *,
+    control: Hashable | None = None,
+    higher_is_better: bool = True,
+) -> CorrectedTResult:
+    """Compare methods on the same test items with McNemar's exact test.
+
+    Each pair is tested with `mcnemar` (mid-p). p is adjusted for several pairs with Holm's method.
+    The result generalizes to other items for these trained models, not to other seeds.
+
+    Args:
+        samples: Scores of each method, as in `steel_dwass`: 1 for a right item, 0 for a wrong one;
+            item i of all methods is at place i.
+        alpha: Level of the test.
+        control: Method to compare all others with; by default all pairs are compared.
+        higher_is_better: If True, 1 is the better score.
+
+    Returns:
+        A `CorrectedTResult`. The statistic is the number of items on which only the second method
+        has a 1, minus that of the first.
+
+    Raises:
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If methods have different numbers of items, a score is not 0 or 1, the control
+            is not among the samples, or an option is out of range.
+
+    Example:
+        >>> first, second = [1] * 11 + [0] * 9, [1] * 10 + [0] + [1] * 8 + [0]
+        >>> result = mcnemar_holm({"small": first, "large": second})
+        >>> print(f"{result.pvalue.loc['small', 'large']:.4f}")
+        0.0215
+    """
+    check_probability("alpha", alpha)
+    ranked = rank_samples(samples, control, higher_is_better=higher_is_better)
+    groups = list(ranked.scores.values())
+    if (
+        len({group.size for group in groups}) > 1
+        or not np.isin(np.concatenate(groups), (0, 1)).all()
+    ):
+        raise ValueError("all methods must have a score of 0 or 1 on the same items")
+    truth = np.ones(groups[0].size)
+    tests = [
+        mcnemar(groups[i], groups[j], truth)
+        for i, j in index_pairs(len(groups), control is not None)
+    ]
+    result = pairwise_result(
+        PROCEDURES["mcnemar" if control is None else "mcnemar-control"],
+        ranked,
+        [test.difference * test.num_rows for test in tests],
+        holm(np.array([test.pvalue for test in tests])),
+        alpha=alpha,
+        higher_is_better=higher_is_better,
+        control=control,
+    )
+    return CorrectedTResult(**vars(result), ratio=0.0)

@@ -1,0 +1,54 @@
+"""Estimates over tasks in one unit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relation_tf.report import compare
+from relation_tf.stats import interquartile_mean, probability_of_improvement
+
+
+@pytest.fixture(scope="module")
+def table():
+    """The second method has outliers on two tasks; the third is better otherwise."""
+    rng = np.random.default_rng(0)
+    shifts = {"dqn": 0.0, "iqn": 0.25, "m-iqn": 0.4}
+    rows = [
+        (f"g{game}", agent, trial, (12 if agent == "iqn" and game < 2 else 1)
+         * (game / 20 + shift + rng.normal() / 7))
+        for game in range(8)
+        for agent, shift in shifts.items()
+        for trial in range(5)
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["game", "agent", "trial", "score"])
+
+
+def test_estimates_are_those_of_the_functions(table):
+    found = compare(table, same_unit=True).tables["aggregates"].set_index("method")
+    scores = {
+        agent: {game: own["score"].tolist() for game, own in rows.groupby("game")}
+        for agent, rows in table.groupby("agent")
+    }
+    assert found.index[0] == "m-iqn"
+    for agent, own in scores.items():
+        shown = found.loc[agent, ["iqm", "iqm_low", "iqm_high"]]
+        assert [*shown] == pytest.approx([*interquartile_mean(own, draws=10_000)])
+        assert found.loc[agent, "mean"] == pytest.approx(np.mean([*own.values()]))
+        gaps = np.maximum(1 - np.concatenate([*own.values()]), 0)
+        assert found.loc[agent, "gap"] == pytest.approx(gaps.mean())
+        if agent != "m-iqn":
+            chance = probability_of_improvement(scores["m-iqn"], own, draws=10_000)
+            names = ["improvement", "improvement_low", "improvement_high"]
+            assert [*found.loc[agent, names]] == pytest.approx([*chance])
+
+
+def test_the_headline_names_the_method_with_the_best_interquartile_mean(table):
+    headline = compare(table, same_unit=True).data.headlines[0].values
+    assert (headline["measure"], headline["methods"]) == ("interquartile mean", ["m-iqn"])
+    assert headline["test"]["worse_than"] == []
+
+
+def test_without_the_option_there_are_none(table):
+    assert "aggregates" not in compare(table).tables

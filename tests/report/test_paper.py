@@ -1,0 +1,193 @@
+"""The paragraph for a paper: its data, and its references."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relation_tf.registry import PROCEDURES
+from relation_tf.report import compare
+from relation_tf.report.sections.paper import CITED, sentences_for_paper
+from relation_tf.report.text import references
+from relation_tf.stats import friedman_wilcoxon, steel_dwass, stratified_steel_dwass
+
+
+def table(tasks, seeds, shift=2.0, methods="abc"):
+    rng = np.random.default_rng(0)
+    rows = [
+        (task, method, seed, rng.normal() + place * shift)
+        for task in tasks
+        for place, method in enumerate(methods)
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+
+
+def stated(scores, **options):
+    """Return the values of each sentence, by its kind."""
+    (part,) = compare(scores, **options).data.comparisons.values()
+    return {
+        said.kind.removeprefix("paper_"): dict(said.values) for said in sentences_for_paper(part)
+    }
+
+
+def test_one_task():
+    scores = table(["A"], 6)
+    said = stated(scores)
+    result = steel_dwass({name: own["score"] for name, own in scores.groupby("method")})
+    assert (said["compared"]["tasks"], said["compared"]["seeds"]) == (["A"], [6, 6])
+    assert (said["test"]["test"], said["test"]["pvalues"]) == ("Steel-Dwass", "monte-carlo")
+    assert "scope" not in said
+    effects = result.effect_sizes().set_index(["a", "b"])
+    intervals = result.confidence_interval().set_index(["a", "b"])
+    found = said["found"]["found"]
+    assert len(found) == result.pairs()["significant"].sum() > 0
+    assert sorted(pair["pvalue"] for pair in found) == [pair["pvalue"] for pair in found]
+    for pair in found:
+        key = pair["worse"], pair["better"]
+        assert pair["pvalue"] == result.pvalue.loc[key]
+        assert pair["effect"] == pytest.approx([*effects.loc[key, ["delta", "low", "high"]]])
+        assert pair["magnitude"] == "large"
+        shown = [*intervals.loc[key, ["difference", "low", "high"]]]
+        assert pair["difference"] == pytest.approx(shown)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_effects_and_differences_are_positive_for_the_better_method(lower):
+    found = stated(table(["A"], 6), lower_is_better=["A"] if lower else [])["found"]["found"]
+    assert ("ac" if lower else "ca") in {pair["better"] + pair["worse"] for pair in found}
+    for pair in found:
+        assert pair["effect"][0] > 0 < pair["difference"][0]
+
+
+def test_several_tasks_with_seeds():
+    scores = table(["A", "B"], 5, shift=0.5)
+    said, result = stated(scores), stratified_steel_dwass(scores)
+    assert (said["compared"]["tasks"], said["compared"]["seeds"]) == (["A", "B"], [5, 5])
+    assert said["others"]["significant"] == result.pairs()["significant"].sum()
+    assert said["others"]["attainable"] == result.attainable_pvalue
+    assert said["scope"] == {"over": "tasks"}
+    assert "friedman" not in said
+
+
+def test_one_score_for_each_dataset():
+    scores = table([f"d{i}" for i in range(12)], 1)
+    said = stated(scores)
+    result = friedman_wilcoxon(scores.pivot(index="task", columns="method", values="score"))
+    assert said["scope"] == {"over": "datasets"}
+    assert said["friedman"]["pvalue"] == result.friedman_pvalue
+    assert said["friedman"]["f"] == result.f_statistic
+    found = {pair["better"] for pair in said["found"]["found"]}
+    assert found == {*result.pairs()["better"].dropna()}
+    assert said["found"]["effect"] == "matched-pairs rank-biserial correlation"
+
+
+def test_verdicts_against_a_reference():
+    scores = table(["A", "B"], 5)
+    report = compare(scores, reference="a", margin=0.5)
+    (part,) = report.data.comparisons.values()
+    verdicts = stated(scores, reference="a", margin=0.5)["verdicts"]
+    assert (verdicts["reference"], verdicts["tasks"], verdicts["margin"]) == ("a", 2, 0.5)
+    mean = part.verdicts.mean
+    for name, (verdict, *numbers) in verdicts["methods"].items():
+        assert verdict == mean["verdict"][name]
+        assert numbers == [*mean.loc[name, ["difference", "low", "high"]]]
+
+
+def test_interquartile_means_of_tasks_in_one_unit():
+    scores = table(["A", "B"], 5)
+    (part,) = compare(scores, same_unit=True).data.comparisons.values()
+    stated_means = stated(scores, same_unit=True)["aggregates"]["methods"]
+    assert [*stated_means] == [*part.aggregates.index]
+    assert [mean for mean, *_ in stated_means.values()] == part.aggregates["iqm"].tolist()
+    assert "IQM" in [column.name for column in part.report.blocks["answer"][1].columns]
+
+
+def test_too_few_seeds_for_any_difference():
+    others = stated(table(["A"], 2))["others"]
+    assert (others["significant"], others["lacking"]) == (0, "seeds")
+    assert others["attainable"] > 0.05
+
+
+def test_without_a_test_there_is_no_paragraph():
+    assert stated(table(["A"], 1)) == {}
+
+
+def test_every_test_of_the_package_has_references():
+    ours = {name for name in PROCEDURES if PROCEDURES.origin(name).startswith("relation_tf.")}
+    assert {*CITED} == ours
+    assert {key for keys in CITED.values() for key in keys} <= {*references()}
+    for entry in references().values():
+        assert entry.startswith("@")
+        assert entry.count("{") == entry.count("}")
+
+
+def test_references_in_each_format():
+    report = compare(table(["A"], 6))
+    (paragraph,) = report.data.blocks["paper"]
+    assert "Fligner 1991)" in report.markdown()
+    assert "[@steel1960,dwass1960,critchlow1991]" in paragraph.texts[0]
+    assert r"\cite{steel1960,dwass1960,critchlow1991}" in report.latex()
+
+
+def numbers_in(value):
+    """Iterate over the numbers of a record, and the lengths of its lists."""
+    if isinstance(value, dict | list):
+        yield len(value)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from numbers_in(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+
+
+def names_in(value):
+    """Iterate over the texts of a record other than its sentence, and the keys of its tables."""
+    if isinstance(value, dict):
+        yield from value
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from names_in(item)
+    elif isinstance(value, str):
+        yield value
+
+
+@pytest.mark.parametrize(
+    ("scores", "options"),
+    [
+        (table(["A"], 6), {}),
+        (table(["A", "B"], 5, shift=0.5), {}),
+        (table(["A", "B"], 5), {"reference": "a", "margin": 0.5}),
+        (table(["A", "B"], 5), {"same_unit": True}),
+        (table([f"d{i}" for i in range(12)], 1), {}),
+        (table(["A", "B"], 5), {"control": "a", "test": "welch-control"}),
+        (table(["A"], 2), {}),
+        (table(["A"], 4, methods="abxy"), {"families": [["a", "b"], ["x", "y"]]}),
+    ],
+)
+def test_each_sentence_names_the_field_with_its_numbers(scores, options):
+    report = compare(scores, **options)
+    content = json.loads(report.json())
+    said = re.findall(r'<span data-field="([\w.-]+)">(.*?)</span>', report.html(), re.DOTALL)
+    assert len(said) > 2
+    for field, sentence in said:
+        record = content
+        for key in field.split("."):
+            record = record[int(key) if isinstance(record, list) else key]
+        text = html.unescape(re.sub("<[^>]*>", "", sentence))
+        assert " ".join(text.split()) == record["text"].replace("`", "")
+        values = {name: value for name, value in record.items() if name != "text"}
+        for name in sorted({*names_in(values)}, key=len, reverse=True):
+            text = text.replace(name, " ") if name else text
+        pairs = values.get("significant", 0) + values.get("others", 0)
+        known = [*numbers_in(values), pairs]
+        text = re.sub(r"\([A-Z][^()]*[12]\d{3}\)|95 %|3:1", " ", text.replace("−", "-"))
+        for number in re.findall(r"(?<![\w.])-?(?:\d[\d,]*\.?\d*|\.\d+)", text):
+            shown = number.rstrip(".,").replace(",", "")
+            digits = len(shown.partition(".")[2])
+            close = [x for x in known if abs(x - float(shown)) <= 0.5001 * 10**-digits]
+            assert close or (shown == ".001" and min(known) < 0.001), (number, record)

@@ -1,0 +1,106 @@
+"""Comparisons against golden values of rliable, autorank and critdd.
+
+`tests/reference_packages.py` wrote them. scikit-posthocs and SciPy are compared in `tests/stats`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from relation_tf.report import compare
+from relation_tf.stats import cliffs_delta, friedman_nemenyi, friedman_wilcoxon, wilcoxon_holm
+from tests.golden import GOLDEN_VALUES
+
+GOLDEN = json.loads((GOLDEN_VALUES / "reference_packages.json").read_text(encoding="utf-8"))
+DATASETS = pd.DataFrame(GOLDEN["datasets"]).rename(lambda row: f"d{row}")
+RLIABLE, AUTORANK, CRITDD = (GOLDEN[name] for name in ("rliable", "autorank", "critdd"))
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """Return the report on runs and tasks in one unit."""
+    rows = [
+        (f"g{task}", method, run, score)
+        for method, table in GOLDEN["runs"].items()
+        for run, scores in enumerate(table)
+        for task, score in enumerate(scores)
+    ]
+    table = pd.DataFrame(rows, columns=["game", "agent", "run", "score"])
+    return compare(table, same_unit=True)
+
+
+def picture(report, name):
+    (found,) = (picture for picture in report.data.pictures if picture.name == name)
+    return found
+
+
+def test_estimates_are_those_of_rliable(runs):
+    found = runs.tables["aggregates"].set_index("method")
+    for name, expected in RLIABLE["estimates"].items():
+        assert [*found.loc[name, ["iqm", "mean", "median", "gap"]]] == pytest.approx(expected)
+        low, high = (ends[0] for ends in RLIABLE["intervals"][name])
+        ends = [*found.loc[name, ["iqm_low", "iqm_high"]]]
+        assert ends == pytest.approx([low, high], abs=0.05 * (high - low))  # Monte Carlo error
+    for name, chance in RLIABLE["improvement"].items():  # of the best method over this one
+        assert found.loc[name, "improvement"] == pytest.approx(1 - chance)
+        low, high = (1 - end for end in reversed(RLIABLE["improvement_intervals"][name]))
+        ends = [*found.loc[name, ["improvement_low", "improvement_high"]]]
+        assert ends == pytest.approx([low, high], abs=0.05 * (high - low))
+
+
+def test_profiles_are_those_of_rliable(runs):
+    (panel,) = picture(runs, "profile").panels
+    axes = Figure().subplots()
+    panel.draw(axes)
+    assert len(axes.lines) == 3
+    for line, profile in zip(axes.lines, RLIABLE["profiles"].values(), strict=True):
+        assert line.get_xdata() == pytest.approx(RLIABLE["taus"])
+        assert line.get_ydata() == pytest.approx([100 * share for share in profile])
+
+
+def test_ranks_and_friedman_are_those_of_autorank_and_critdd():
+    result = friedman_nemenyi(DATASETS)
+    assert result.friedman_pvalue == pytest.approx(AUTORANK["pvalue"], rel=1e-9)
+    # autorank interpolates a table of the studentized range.
+    assert result.critical_difference == pytest.approx(AUTORANK["cd"], rel=1e-4)
+    for expected in (AUTORANK["meanrank"], CRITDD["average_ranks"]):
+        assert result.average_ranks.to_dict() == pytest.approx(expected, rel=1e-9)
+    assert result.statistic == pytest.approx(CRITDD["chi_square"][0], rel=1e-9)
+    f_test = (result.f_statistic, result.f_pvalue)
+    assert f_test == pytest.approx(tuple(CRITDD["f"]), rel=1e-9)
+
+
+def test_effect_sizes_are_those_of_autorank():
+    first = AUTORANK["first"]
+    for name, delta in AUTORANK["cliff_delta"].items():
+        assert cliffs_delta(DATASETS[first], DATASETS[name]) == pytest.approx(delta, abs=1e-9)
+
+
+def test_wilcoxons_test_is_that_of_autorank_and_critdd():
+    pair = DATASETS[AUTORANK["pair"]]
+    samples = {task: {name: [x] for name, x in row.items()} for task, row in pair.iterrows()}
+    pvalue = wilcoxon_holm(samples).pvalue.iloc[0, 1]
+    # autorank tests the side that the data show.
+    assert pvalue == pytest.approx(2 * AUTORANK["pair_pvalue"], rel=1e-9)
+    result = friedman_wilcoxon(DATASETS)
+    for a, b, p in CRITDD["pairs"]:
+        assert result.pvalue.loc[a, b] == pytest.approx(min(p, 1), rel=1e-9)
+
+
+def test_groups_and_diagram_are_those_of_critdd():
+    groups = friedman_wilcoxon(DATASETS).cliques()
+    assert sorted(map(sorted, groups)) == sorted(sorted(x) for x in CRITDD["groups"] if len(x) > 1)
+    code = picture(compare(DATASETS), "ranks").tikz
+    methods = re.findall(r"\(([\d.]+), 0\) \|- .*?\{(\w+) \(", code)
+    expected = dict(CRITDD["tikz_methods"])
+    assert {name: float(x) for x, name in methods} == pytest.approx(expected, abs=1e-3)
+    bars = re.findall(r"line width=2pt\] \(([\d.]+), .*?-- *\(([\d.]+),", code)
+    places = sorted(tuple(map(float, bar)) for bar in bars)
+    ends = itertools.chain(*(sorted(x for x in map(tuple, CRITDD["tikz_groups"]) if x[0] < x[1])))
+    assert [*itertools.chain(*places)] == pytest.approx([*ends], abs=0.041)  # bars are longer

@@ -1,0 +1,297 @@
+"""Tables in the layouts and file formats that people have."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import zipfile
+
+import pandas as pd
+import pytest
+
+from relation_tf.errors import DataError
+from relation_tf.report.table_files import read_table_file
+from relation_tf.report.table_layouts import parsed, understand
+
+LONG = "task,method,seed,score\nA,x,1,.5\nA,x,2,.6\nA,y,1,.7\nA,y,2,.8\n"
+
+
+def read(tmp_path, text, columns=None, metric=None, name="t.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return understand(read_table_file(path), name, columns or {}, metric)
+
+
+def scores(long):
+    """Return the scores by task, method and seed."""
+    rows = zip(long.rows["task"], long.rows["method"], long.rows["seed"], long.rows["score"],
+               strict=True)  # fmt: skip
+    return {(task, method, str(seed)): str(score) for task, method, seed, score in rows}
+
+
+@pytest.mark.parametrize(("text", "layout"), [
+    (LONG, "1 task x 2 methods x 2 seeds; columns task, method, seed, score"),
+    ("dataset,model,run,accuracy\nA,x,1,.5\nA,x,2,.6\nA,y,1,.7\nA,y,2,.8\n",
+     "1 task x 2 methods x 2 seeds; columns dataset, model, run, accuracy"),
+    ("Env\tAlgorithm\tTrial\tReturn\nA\tx\t1\t.5\nA\tx\t2\t.6\nA\ty\t1\t.7\nA\ty\t2\t.8\n",
+     "1 task x 2 methods x 2 seeds; columns Env, Algorithm, Trial, Return"),
+    ("Data Set;System;Value\nA;x;0,5\nA;x;0,6\nA;y;0,7\nA;y;0,8\n",
+     "1 task x 2 methods x 2 seeds; columns Data Set, System, Value"),
+    ("dataset,model,seed1,seed2\nA,x,.5,.6\nA,y,.7,.8\n",
+     "1 task x 2 methods x 2 seeds; columns dataset, model, seeds in columns"),
+    ("game,agent,1,2\nA,x,.5,.6\nA,y,.7,.8\n",
+     "1 task x 2 methods x 2 seeds; columns game, agent, seeds in columns"),
+    ("task,seed,x,y\nA,1,.5,.7\nA,2,.6,.8\n",
+     "1 task x 2 methods x 2 seeds; columns task, seed, methods in columns"),
+    ("problem,x,y\nA,.5,.7\nA,.6,.8\n",
+     "1 task x 2 methods x 2 seeds; column problem, methods in columns"),
+    ("env_id,algo,seed1,seed2,mean,std\nA,x,.5,.6,.55,.05\nA,y,.7,.8,.75,.05\n",
+     "1 task x 2 methods x 2 seeds; columns env_id, algo, seeds in columns"),
+    ("dataset,model_name,batch_size,num_epochs,train_time,eval_score\n"
+     "A,x,32,3,9.5,.5\nA,x,32,3,9.6,.6\nA,y,64,3,9.7,.7\nA,y,64,3,9.8,.8\n",
+     "1 task x 2 methods x 2 seeds; columns dataset, model_name, eval_score"),
+    ('dataset, model, random_state, acc\nA, "x", 1, .5\nA, "x", 2, .6\nA, "y", 1, .7\n'
+     'A, "y", 2, .8\n', "1 task x 2 methods x 2 seeds; columns dataset, model, random_state, acc"),
+    ("model,x,x,y,y\nrun,1,2,1,2\ntask,,,,\nA,.5,.6,.7,.8\n",  # columns of DataFrame.pivot
+     "1 task x 2 methods x 2 seeds; columns task, model, run, value"),
+    ("| task | x | y |\n|:--|--:|--:|\n| A | .5 | **.7** |\n| A | .6 | **.8**† |\n",
+     "1 task x 2 methods x 2 seeds; column task, methods in columns"),
+])  # fmt: skip
+def test_seeds_of_methods(tmp_path, text, layout):
+    long = read(tmp_path, text)
+    assert long.layout == layout
+    found = {key: parsed(x) for key, x in scores(long).items()}
+    assert found == {("A", "x", "1"): 0.5, ("A", "x", "2"): 0.6,
+                     ("A", "y", "1"): 0.7, ("A", "y", "2"): 0.8}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "how"), [
+    ("dataset,svm,knn\niris,.9,.7\nwine,.8,.6\n", "column dataset, methods in columns"),
+    (",dataset,svm,knn\n0,iris,.9,.7\n1,wine,.8,.6\n", "column dataset, methods in columns"),
+    (",svm,knn\niris,.9,.7\nwine,.8,.6\n", "methods in columns"),  # an index of pandas
+    ("classifier,iris,wine\nsvm,.9,.8\nknn,.7,.6\n", "column classifier, tasks in columns"),
+    ("model,dataset,acc\nsvm,iris,.9\nsvm,wine,.8\nknn,iris,.7\nknn,wine,.6\n",
+     "columns dataset, model, acc"),
+    ("dataset,svm,knn\niris,.9,.7\nwine,.8,.6\nAverage,.85,.65\n",
+     "column dataset, methods in columns, without 'Average'"),
+    ("classifier,iris,wine,Avg.\nsvm,.9,.8,.85\nknn,.7,.6,.65\n",
+     "column classifier, tasks in columns, without 'Avg.'"),
+])  # fmt: skip
+def test_one_score_for_each_dataset(tmp_path, text, how):
+    long = read(tmp_path, text)
+    assert long.layout == f"2 tasks x 2 methods, one score each; {how}"
+    assert scores(long) == {("iris", "svm", "1"): ".9", ("wine", "svm", "1"): ".8",
+                            ("iris", "knn", "1"): ".7", ("wine", "knn", "1"): ".6"}  # fmt: skip
+
+
+def test_names_of_known_tasks_say_what_rows_are(tmp_path):
+    assert "tasks in columns" in read(tmp_path, "Name,CoLA,SST-2\nmlp,1,8\nrel,2,9\n").layout
+    assert "methods in columns" in read(tmp_path, "Name,mlp,rel\nCoLA,1,2\nSST-2,8,9\n").layout
+
+
+def test_exports_of_trackers(tmp_path):
+    """Settings, times and the state of a run are no scores; a failed run has none."""
+    wandb = (
+        "Name,State,Runtime,Created,model,dataset,seed,lr,accuracy,_step\n"
+        "r1,finished,10,2024,mlp,A,1,0.1,.5,3\nr2,finished,10,2024,mlp,A,2,0.1,.6,3\n"
+        "r3,crashed,10,2024,rel,A,1,0.1,.1,3\nr4,finished,10,2024,rel,A,2,0.1,.8,3\n"
+    )
+    found = scores(read(tmp_path, wandb))
+    assert found == {("A", "mlp", "1"): ".5", ("A", "mlp", "2"): ".6",
+                     ("A", "rel", "1"): "nan", ("A", "rel", "2"): ".8"}  # fmt: skip
+    mlflow = (
+        "run_id,status,params.model,params.dataset,params.seed,params.lr,metrics.acc,metrics.loss\n"
+        "a,FINISHED,mlp,A,1,.1,.5,.2\nb,FINISHED,rel,A,1,.1,.7,.2\n"
+    )
+    assert scores(read(tmp_path, mlflow, metric="acc")) == {
+        ("A", "mlp", "1"): ".5", ("A", "rel", "1"): ".7",
+    }  # fmt: skip
+    with pytest.raises(DataError, match="choose one: --metric acc or --metric loss"):
+        read(tmp_path, mlflow)
+    # The only setting that differs between runs is the method.
+    optimizers = mlflow.replace("params.model", "params.optimizer").replace(".loss", ".train_time")
+    optimizers += "c,FINISHED,rel,A,2,.1,.8,.2\n"
+    assert scores(read(tmp_path, optimizers))["A", "rel", "2"] == ".8"
+    with pytest.raises(DataError, match=r"method=params\.lr or method=params\.depth"):
+        read(tmp_path, "params.lr,params.depth,metrics.acc\n1,1,.5\n1,2,.6\n2,1,.7\n2,2,.8\n")
+
+
+def test_export_of_the_api_of_wandb(tmp_path):
+    runs = [(name, {"acc": acc, "_step": 9, "lost": math.nan}, {"model": name[0], "lr": 0.1})
+            for name, acc in (("x1", 0.5), ("x2", 0.6), ("y1", 0.7), ("y2", 0.8))]  # fmt: skip
+    text = pd.DataFrame(runs, columns=["name", "summary", "config"]).to_csv()
+    long = read(tmp_path, text)
+    assert long.layout == "1 task x 2 methods x 2 seeds; columns config.model, summary.acc"
+    assert scores(long)["acc", "y", "2"] == "0.8"
+
+
+def test_results_of_a_search_of_scikit_learn(tmp_path):
+    found = {"mean_fit_time": [0.1, 0.1], "param_C": [1, 9], "params": [{"C": 1}, {"C": 9}],
+             "split0_test_f1": [0.5, 0.6], "split1_test_f1": [0.7, 0.8], "mean_test_f1": [0.6, 0.7],
+             "split0_test_acc": [0.1, 0.2], "split1_test_acc": [0.3, 0.4],
+             "rank_test_f1": [2, 1]}  # fmt: skip
+    long = read(tmp_path, pd.DataFrame(found).to_csv(), metric="f1")
+    assert long.layout == "1 task x 2 methods x 2 folds; columns params, fold, score, metric"
+    assert [*long.rows["score"]] == ["0.5", "0.6", "0.7", "0.8"]
+    assert [*long.rows["seed"]] == ["0", "0", "1", "1"]
+
+
+def test_ids_of_datasets(tmp_path):
+    text = "dataset,model,fold,score\n3,x,1,.5\n3,y,1,.6\n11,x,1,.7\n11,y,1,.8\n"
+    assert scores(read(tmp_path, text))["11", "y", "1"] == ".8"
+
+
+@pytest.mark.parametrize("text", [
+    "item,x,y\nq1,1,1\nq2,1,0\nq3,0,0\n",
+    "id,model,correct\nq1,x,True\nq2,x,True\nq3,x,False\nq1,y,True\nq2,y,False\nq3,y,False\n",
+])  # fmt: skip
+def test_items(tmp_path, text):
+    long = read(tmp_path, text)
+    assert long.rows_are == "item"
+    assert long.layout.startswith("1 task x 2 methods x 3 items; column")
+    assert read(tmp_path, text.replace("1", ".4").replace("True", ".4")).rows_are == "seed"
+
+
+@pytest.mark.parametrize(
+    "cell", ["", "-", "–", "N/A", "nan", "failed", "OOM", "timeout", "inf", "diverged"]
+)
+def test_failed_runs(tmp_path, cell):
+    long = read(tmp_path, f"dataset,svm,knn\niris,.9,{cell}\nwine,80 %,.6\n")
+    numbers = [parsed(x) for x in long.rows["score"]]
+    assert [*map(math.isnan, numbers)] == [False, False, True, False]
+    assert numbers[1] == 80
+    assert long.layout.startswith("2 tasks x 2 methods, one score each")
+
+
+def test_a_metric_of_several(tmp_path):
+    text = "task,method,metric,value\nA,x,acc,.5\nA,x,f1,.4\nA,y,acc,.5\nA,y,f1,.6\n"
+    assert [*read(tmp_path, text).rows["metric"]] == ["acc", "f1", "acc", "f1"]
+    assert [*read(tmp_path, text, metric="f1").rows["score"]] == [".4", ".6"]
+    with pytest.raises(DataError, match=r"must be acc or f1\. Received: 'f2'"):
+        read(tmp_path, text, metric="f2")
+
+
+def test_folds_are_known(tmp_path):
+    text = LONG.replace("seed", "fold")
+    assert read(tmp_path, text).rows_are == "fold"
+    assert read(tmp_path, text, {"seed": "fold"}).rows_are == "seed"
+    assert read(tmp_path, LONG).rows_are == "seed"
+    assert read(tmp_path, "model,Fold 1,Fold 2\nx,.5,.6\ny,.7,.8\n").rows_are == "fold"
+
+
+@pytest.mark.parametrize(("text", "options"), [
+    ("a,b,c\n.5,.6,.7\n.4,.5,.6\n", [{"task": "#"}, {"seed": "#"}]),
+    ("Name,a,b\nx,.5,.6\ny,.4,.5\n", [{"task": "Name"}, {"method": "Name"}]),
+    ("foo,bar,acc\nA,x,.5\nA,y,.6\nB,x,.5\nB,y,.6\n", [{"method": "foo"}]),
+    ("task,note,acc\nA,x,.5\nB,y,.6\n", [{"method": "note"}]),  # no task has two methods
+])  # fmt: skip
+def test_an_ambiguous_table_names_an_option_for_each_reading(tmp_path, text, options):
+    with pytest.raises(DataError) as error:
+        read(tmp_path, text)
+    for columns in options:
+        ((key, name),) = columns.items()
+        assert f"--columns {key}={name}" in str(error.value)
+        assert read(tmp_path, text, columns).rows["score"].notna().all()
+
+
+@pytest.mark.parametrize(("text", "columns", "message"), [
+    ("task,method,seed\nA,x,a\n", {}, "there is no column of scores"),
+    ("task,task,method,score\nA,A,x,1\n", {}, "has column 'task' 2 times"),
+    (LONG, {"task": "Tsk"}, "--columns task=Tsk: there is no column 'Tsk'. Did you mean 'task'?"),
+])  # fmt: skip
+def test_what_cannot_be_read(tmp_path, text, columns, message):
+    with pytest.raises(DataError) as error:
+        read(tmp_path, text, columns)
+    assert message in str(error.value)
+
+
+def test_formats_of_files(tmp_path):
+    rows = [dict(zip(LONG.split("\n")[0].split(","), line.split(","), strict=True))
+            for line in LONG.split("\n")[1:5]]  # fmt: skip
+    expected = scores(read(tmp_path, LONG))
+    for name, content in {
+        "utf16.csv": LONG.encode("utf-16"),
+        "bom.csv": b"\xef\xbb\xbf" + LONG.encode(),
+        "blank.csv": LONG.replace("\nA,y,1", "\n,,,\n\nA,y,1"),
+        "tabs.tsv": LONG.replace(",", "\t"),
+        "lines.jsonl": "\n".join(map(json.dumps, rows)),
+        "list.json": json.dumps(rows),
+    }.items():
+        assert scores(read(tmp_path, content, name=name)) == expected, name
+    pd.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
+    table = read_table_file(tmp_path / "t.parquet")
+    assert scores(understand(table, "t", {})) == expected
+
+
+def test_excel(tmp_path):
+    """Notes, titles and empty columns are left out."""
+    pytest.importorskip("openpyxl")
+    cells = [["task", "x", "y"], ["A", 1, 2], ["B", 3, 4]]
+    rows = [[None, "Accuracies of 2024", None, None], [None] * 4, *([None, *x] for x in cells)]
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        for name, table in {"notes": [["by Ann"]], "scores": rows}.items():
+            pd.DataFrame(table).to_excel(book, sheet_name=name, header=False, index=False)
+    table = read_table_file(tmp_path / "t.xlsx")
+    assert [x.rpartition(":")[2] for x in table.index] == ["4", "5"]
+    assert scores(understand(table, "t", {}))["B", "y", "1"] == "4"
+    runs = pd.DataFrame([("A", name, seed, 0.5) for name in "xy" for seed in (1, 2)])
+    wide = runs.set_axis(["task", "model", "run", "score"], axis=1)
+    wide.pivot(index="task", columns=["model", "run"], values="score").to_excel(tmp_path / "p.xlsx")
+    long = understand(read_table_file(tmp_path / "p.xlsx"), "p", {})
+    assert long.layout == "1 task x 2 methods x 2 seeds; columns task, model, run, value"
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ('task,x,y\nA,"1,234.5","2,000"\n', [1234.5, 2000]),
+    ("task;x;y\nA;1.234,5;2000,0\n", [1234.5, 2000]),
+    ("task;x;y\nA;1,234;2,000\n", [1.234, 2]),
+    ("task\tx\ty\nA\t1,234\t0,500\n", [1.234, 0.5]),
+    ("task;x;y\nA;85,3 %;0,5 %\n", [85.3, 0.5]),
+])  # fmt: skip
+def test_commas_in_numbers(tmp_path, text, expected):
+    assert [*map(parsed, read(tmp_path, text).rows["score"])] == expected
+
+
+def test_commas_that_can_be_decimal_or_of_thousands(tmp_path):
+    with pytest.raises(DataError, match=r"t\.csv:2: numbers must have a decimal point or no comma"):
+        read(tmp_path, "task\tx\ty\nA\t1,234\t2,500\n")
+
+
+@pytest.mark.parametrize(("name", "content", "message"), [
+    ("a.csv", "a,b\n1,2\n1\n", "a.csv:3: must have 2 fields, as the header. Received: 1"),
+    ("a.csv", "", "a.csv: the file is empty"),
+    ("a.csv", b"a,b\n\xff1,2\n", "a.csv:2: must be text in UTF-8 or UTF-16. Received: byte 0xff"),
+    ("a.jsonl", '{"a": 1}\n[1]\n', "a.jsonl:2: must be an object"),
+    ("a.jsonl", '{"a": 1}\n{\n', "a.jsonl:2: must be a list of objects, or one object per line"),
+    ("a.json", '{\n"a": 1\n}\n', "a.json:1: must be a list of objects, or one object per line"),
+    ("a.json", '[{"a": 1}, 2]', "a.json: must be an object for each row"),
+    ("a.json", '[{"a": 1}', "a.json: must be JSON"),
+    ("a.json", '{"x": {"A": 1}}', "a.json: must be a list of objects, or one object per line"),
+    ("a.json", "", "a.json: the file is empty"),
+    ("a.csv", f"a,b\n1,{'2' * 200_000}\n", "a.csv: is not a .csv file, or damaged"),
+])  # fmt: skip
+def test_faults_of_files(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError) as error:
+        read_table_file(path)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("name", "package"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
+def test_a_file_that_needs_the_extra(tmp_path, monkeypatch, name, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with zipfile.ZipFile(tmp_path / name, "w") as file:
+        file.writestr("xl/workbook.xml", "")
+    with pytest.raises(DataError, match=r"needs the extra 'tables': pip install"):
+        read_table_file(tmp_path / name)
+
+
+@pytest.mark.parametrize(("name", "package"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
+@pytest.mark.parametrize("content", [b"", b"PK\3\4", b"task,method\n"])
+def test_a_file_of_another_format(tmp_path, name, package, content):
+    pytest.importorskip(package)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=f"{name}: is not a .* file, or damaged"):
+        read_table_file(tmp_path / name)

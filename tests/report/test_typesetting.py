@@ -1,0 +1,58 @@
+"""report.pdf, made by an installed LaTeX."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from relation_tf.errors import SuiteError
+from relation_tf.report import compare
+from relation_tf.report.typesetting import write_pdf
+
+LEVELS = {"a_b": 70.0, "50 % & more": 75.0, "c": 80.0}
+
+
+@pytest.fixture(scope="module")
+def folder(table_of, tmp_path_factory):
+    samples = {name: [level + seed / 10 for seed in range(5)] for name, level in LEVELS.items()}
+    folder = tmp_path_factory.mktemp("typeset")
+    compare(table_of({f"T{i}": samples for i in range(12)})).write(folder)
+    return folder
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+@pytest.mark.parametrize("seeds", [1, 5])
+def test_report_tex_compiles_alone(table_of, tmp_path, seeds):
+    samples = {name: [level + seed / 10 for seed in range(seeds)] for name, level in LEVELS.items()}
+    report = compare(table_of({f"T{i}": samples for i in range(12)}))
+    page = report.write(tmp_path / "out", pdf=True)
+    pdf = page.with_name("report.pdf")
+    assert pdf.read_bytes().startswith(b"%PDF")
+    assert not {file.suffix for file in page.parent.iterdir()} & {".aux", ".log", ".bbl"}
+    report.write(page.parent)
+    assert not pdf.exists()  # it would be that of an earlier report
+
+
+def test_without_latex_one_line_says_what_to_install(folder, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(SuiteError, match="pdflatex"):
+        write_pdf(folder)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_an_error_of_latex_is_one_line(folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    tex = copy / "report.tex"
+    tex.write_text(tex.read_text("utf-8").replace(r"\section*", r"\nosuchcommand*"), "utf-8")
+    with pytest.raises(SuiteError, match="Undefined control sequence") as caught:
+        write_pdf(copy)
+    assert "\n" not in str(caught.value)
+
+
+def test_many_tasks_are_rows_of_the_table_in_latex(folder):
+    tex = (folder / "report.tex").read_text("utf-8")
+    scores = tex.partition(r"\label{tab:scores}")[2].partition(r"\end{table}")[0]
+    assert [line.split(" & ")[0] for line in scores.splitlines() if line.startswith("T")] == [
+        "Task", *(f"T{i}" for i in range(12)),
+    ]  # fmt: skip
