@@ -63,7 +63,7 @@ class Adam(SumRows, keras.optimizers.Adam):
 
         gradient = tf.convert_to_tensor(gradient)  # sums the slices of an id
         variable = variable.value if isinstance(variable, keras.Variable) else variable
-        if self.amsgrad or tf.distribute.has_strategy() or variable.dtype != tf.float32:
+        if self.amsgrad or variable.dtype != tf.float32:
             super().update_step(gradient, variable, learning_rate)
             return
         index = self._get_variable_index(variable)

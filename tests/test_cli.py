@@ -211,7 +211,6 @@ def test_wrong_margins_are_refused(values):
         ("run demo --methds relation-64", "--methods"),
         ("run dmeo", "demo"),
         ("run demo --methods relaton-64", "relation-64"),
-        ("run demo --strategy miror", "mirrored"),
         ("run demo --set epoch=3", "epochs"),
         ("check-layer relatn", "relation"),
         ("compare scores.csv --lower-is-better rte", "RTE"),
@@ -249,7 +248,6 @@ def test_suites_are_listed(call):
         (["run", "demo", "--tasks", ","], "--tasks must have one or more of CoLA, SST-2, "),
         (["run", "demo", "--jobs", "x"], "'--jobs': must be an integer. See"),
         (["status", "runs/none"], "runs/none: no such folder. DIR must be a folder written by"),
-        (["run", "demo", "--devices", "2"], "relation-tf: --devices needs --strategy mirrored.\n"),
         (["compare", "x.csv", "--plugin", "absent"], "plugin 'absent' cannot be imported: no suc"),
         (["check-layer", "my.py"], "'my.py'. A custom layer must be 'package.module:Name', such as "
                                    "'my:Name'."),

@@ -22,7 +22,6 @@ from tests.test_docs import DOCS, PAGES, README, ROOT, blocks, commands, write_f
 
 # What holds for as long as a process does, which other tests share.
 PROCESS_WIDE = {
-    "--strategy": "parts the processor before TensorFlow is first used",
     "--deterministic": "turns on op determinism, which cannot be turned off again",
 }
 # What this machine or this test cannot do, and what stands for it.

@@ -1,4 +1,4 @@
-"""Options of a run that are not part of a suite: data folders, processes and devices.
+"""Options of a run that are not part of a suite: data folders and processes.
 
 `RunOptions` is the only place that declares them. The command line, `run_suite`, `plan_suite` and
 the workers take names, types, defaults and help texts from it. Does not import Keras.
@@ -11,10 +11,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from relation_tf.errors import OptionError, did_you_mean
+from relation_tf.errors import did_you_mean
 from relation_tf.files import expand_home
 from relation_tf.settings import Function, accepts, check_fields, option
-from relation_tf.training.session import Distribution
 
 
 @dataclass(frozen=True)
@@ -24,11 +23,9 @@ class RunOptions:
     The `metadata` of a field contains its help text, metavar and allowed values.
 
     Raises:
-        SuiteError: For a value that is not allowed, or options that exclude each other.
+        SuiteError: For a value that is not allowed.
 
     Example:
-        >>> RunOptions(strategy="mirrored", devices=2).distribution
-        Distribution(strategy='mirrored', devices=2)
         >>> RunOptions(jobs=0)
         Traceback (most recent call last):
             ...
@@ -47,15 +44,6 @@ class RunOptions:
     jobs: int | None = option(None, "Number of parallel runs.", "N", shown="1", least=1)
     run_timeout: float | None = option(
         None, "Stop a run after this time and mark it as failed.", "SECONDS", above=0
-    )
-    strategy: str | None = option(
-        None,
-        "Distribute each run over the GPUs of this machine: mirrored.",
-        "NAME",
-        choices=("mirrored",),
-    )
-    devices: int | None = option(
-        None, "Number of devices of each run with --strategy mirrored.", "N", shown="all", least=1
     )
     allow_failing_checks: bool = option(
         False, "Train custom layers that fail `check-layer`; reports mark them."
@@ -81,17 +69,6 @@ class RunOptions:
             value = getattr(self, name) or ()
             self._set(name, (value,) if isinstance(value, str) else tuple(value))
         check_fields(self)
-        rules = (
-            ("devices", self.strategy == "mirrored", "needs --strategy mirrored"),
-            (
-                "jobs",
-                self.strategy is None or self.jobs == 1,
-                f"must be 1 with --strategy {self.strategy}, which uses all devices for each run",
-            ),
-        )
-        for name, is_allowed, requirement in rules:
-            if getattr(self, name) is not None and not is_allowed:
-                raise OptionError(name, requirement)
 
     def say(self, line: str) -> None:
         """Print a line for the user, unless the options are quiet."""
@@ -101,11 +78,6 @@ class RunOptions:
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-
-    @property
-    def distribution(self) -> Distribution | None:
-        """Devices that share each run; None if each run has one device."""
-        return None if self.strategy is None else Distribution(self.strategy, self.devices)
 
 
 ALL = tuple(option.name for option in fields(RunOptions))

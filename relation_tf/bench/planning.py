@@ -330,7 +330,7 @@ def _time_runs(
     loaded, began = "tensorflow" in sys.modules, time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / LOG
-        start_tensorflow(log, runs[0].threads, group.options.distribution)
+        start_tensorflow(log, runs[0].threads)
         start, times = _START if loaded else time.perf_counter() - began, []
         with stderr_to(log):
             for run in runs:

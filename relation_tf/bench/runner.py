@@ -25,7 +25,7 @@ from relation_tf.config.user_code import (
     plugins_digest,
     shaping_plugins,
 )
-from relation_tf.errors import OptionError, RelationError, SuiteError, one_line
+from relation_tf.errors import RelationError, SuiteError, one_line
 from relation_tf.files import expand_home
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import SOURCES
@@ -67,7 +67,7 @@ def run_suite(
         replace_methods: Methods to use instead of the suite's: `Method`s, Keras layer classes or
             names of mechanisms. A reference or control that is not among them no longer applies,
             nor does its margin.
-        **options: Fields of `relation_tf.bench.RunOptions`: `data`, `jobs`, `strategy` and others.
+        **options: Fields of `relation_tf.bench.RunOptions`: `data`, `jobs`, `quiet` and others.
 
     Returns:
         The results of all finished runs in the folder.
@@ -97,7 +97,7 @@ def run_suite(
 
         # What the runs after the sweep need: no error comes after hours of tuning.
         runs = select(suite, tasks, methods, seeds)
-        check_requirements(suite, runs, run_options)
+        check_metrics(runs)
         folder.check_runs(suite)
         check_no_untuned_runs(suite, folder.path, runs)
         untracked = replace(run_options, track=())
@@ -123,7 +123,7 @@ def _train_pending(
     options: RunOptions,
 ) -> Results:
     """Train the pending runs of a suite whose settings are known."""
-    check_requirements(suite, runs, options)
+    check_metrics(runs)
     requested = find_requested(suite, runs, options)
     pending = requested.pending(folder)
     folder.check_runs(suite)
@@ -201,7 +201,7 @@ def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
     log = Path(os.devnull)
     if known or configs[0].callbacks:
         threads = configs[0].threads
-        start_tensorflow(log, threads, options.distribution, options.deterministic)
+        start_tensorflow(log, threads, options.deterministic)
     for entry in configs[0].callbacks:  # of all methods
         from relation_tf.training.callbacks import make_callback
 
@@ -290,40 +290,13 @@ def notes_of(requested: RequestedRuns, options: RunOptions) -> Iterator[str]:
         )
 
 
-def check_requirements(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> None:
-    """Check that the installed packages and the options allow the requested runs.
-
-    Args:
-        suite: The suite.
-        chosen: The requested runs.
-        options: Options of the call.
+def check_metrics(chosen: Sequence[RunConfig]) -> None:
+    """Check that the packages of all metrics are installed.
 
     Raises:
-        MissingPackageError: If a metric needs a package that is not installed.
-        OptionError, SuiteError: If an option excludes a key of the suite.
+        MissingPackageError: If one is not.
     """
     check_installed({metric for config in chosen for metric in find_task(config.entry).metrics})
-    if options.strategy is None:
-        return
-    timed = next((run.task for run in chosen if find_task(run.entry).timed), None)
-    if timed is not None:
-        raise OptionError(
-            "strategy",
-            f"cannot be used for {timed}, which is timed on one device. "
-            f"Received: {options.strategy}",
-        )
-    for config in chosen:
-        if config.sharing == "adversarial" or config.transfers:
-            raise SuiteError(
-                f"key 'sharing': must not be {config.sharing!r} with --strategy "
-                f"{options.strategy}: its penalties are those of a whole batch, and each device "
-                "has a part of it"
-            )
-    if any(config.xla for config in chosen):
-        raise SuiteError(
-            f"key 'xla': must be false with --strategy {options.strategy}: XLA compiles the step "
-            "of one device. Received: true"
-        )
 
 
 def check_folders(suite: Suite, data: str | Path | None, tfds_folder: str | Path | None) -> None:
@@ -471,7 +444,7 @@ def _check(layers: Sequence[tuple[RunConfig, bool]], options: RunOptions) -> lis
 def _faults(layers: Sequence[tuple[RunConfig, bool]], options: RunOptions) -> list[list[Fault]]:
     load_plugins({name for config, _ in layers for name in config.plugins})
     log, threads = Path(os.devnull), layers[0][0].threads
-    start_tensorflow(log, threads, options.distribution, options.deterministic)
+    start_tensorflow(log, threads, options.deterministic)
     import keras
 
     from relation_tf.training.building import layer_faults

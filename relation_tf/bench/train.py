@@ -54,7 +54,7 @@ from relation_tf.tasks.sources import TaskSource, is_labelled, shortfalls
 from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import encoder_digest
 from relation_tf.training.pretraining_settings import WEIGHTS
-from relation_tf.training.session import LOG, Distribution, forget_peaks, peaks, start_tensorflow
+from relation_tf.training.session import LOG, forget_peaks, peaks, start_tensorflow
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,13 +74,11 @@ Inputs: TypeAlias = "tuple[EncodedTask, Vectors | None]"
 
 def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
     """Read the task of a run and compile its trainer."""
-    options = group.options
-    log, threads = group.folder / LOG, config.threads
-    replicas = start_tensorflow(log, threads, options.distribution, options.deterministic)
+    start_tensorflow(group.folder / LOG, config.threads, group.options.deterministic)
     import keras
 
     keras.backend.clear_session()  # frees the memory of the previous group
-    return trainer_class(config)(config, *_read_inputs(group, config), replicas)
+    return trainer_class(config)(config, *_read_inputs(group, config))
 
 
 def trainer_class(config: RunConfig) -> Any:
@@ -196,8 +194,7 @@ def train_run(
     resumable = config.has_state_only_in_variables and not config.transfers
     tracked = TrackedRun(config, group.folder.resolve(), trainer.optimizer)
     with Trackers(group.options.track, tracked, group.folder / LOG, warn) as trackers:
-        distribution = group.options.distribution
-        train_and_write(trainer, config, folder, on_epoch, write, distribution, resumable)
+        train_and_write(trainer, config, folder, on_epoch, write, resumable)
         tracked.finish(read_json(folder / "result.json"))
     if config.shares_network:
         compiled.append(trainer)
@@ -209,7 +206,6 @@ def train_and_write(
     folder: Path,
     on_progress: ProgressCallback,
     write: Callable[[TrainingResult], tuple[dict[str, Any], dict[str, Any]]],
-    distribution: Distribution | None = None,
     resumable: bool = True,
     checkpoint_every: float = 2.0,
 ) -> None:
@@ -222,7 +218,6 @@ def train_and_write(
         on_progress: Called after each epoch or step.
         write: Writes other files of the run, such as predictions; returns further entries of
             `manifest.json` and the entries of `result.json`.
-        distribution: Devices that share the run.
         resumable: If True, write checkpoints, from which an interrupted run resumes.
         checkpoint_every: Seconds between two checkpoints.
     """
@@ -231,8 +226,7 @@ def train_and_write(
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     peak_of = forget_peaks()
     state = folder / STATE
-    conditions = conditions_of(run, distribution)
-    checkpoint = Checkpoint(state, conditions, checkpoint_every) if resumable else None
+    checkpoint = Checkpoint(state, conditions_of(run), checkpoint_every) if resumable else None
     wall, cpu = time.perf_counter(), time.process_time()
     trained = trainer.run(run.seed, on_progress, checkpoint)
     # CPU time below wall time shows that other programs had the processor.
@@ -241,7 +235,7 @@ def train_and_write(
     facts, result = write(trained)
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
-    write_json(folder / "manifest.json", manifest(started, trained.resumed, distribution) | facts)
+    write_json(folder / "manifest.json", manifest(started, trained.resumed) | facts)
     seconds = {**trained.seconds, "compilation": trainer.compile_seconds, **load}
     write_result(folder, {**result, "seconds": seconds, **memory})
     state.unlink(missing_ok=True)
@@ -390,9 +384,7 @@ PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers
 """Other packages that results may depend on."""
 
 
-def manifest(
-    started: str, resumed: Sequence[int], distribution: Distribution | None
-) -> dict[str, Any]:
+def manifest(started: str, resumed: Sequence[int]) -> dict[str, Any]:
     """Return the entries that the manifests of all finished runs have."""
     return {
         "started": started,
@@ -400,7 +392,7 @@ def manifest(
         "resumed_after": [*resumed],
         "command": command(),
         **software(),
-        **machine(distribution),
+        **machine(),
     }
 
 
@@ -455,11 +447,10 @@ def version_of(package: str) -> str:
         return metadata.version(metadata.packages_distributions()[package][0])
 
 
-def machine(distribution: Distribution | None) -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     """Return devices, threads and flags, for a manifest."""
     import tensorflow as tf
 
-    from relation_tf.training.replicas import make_replicas
     from relation_tf.training.session import op_determinism
 
     return {
@@ -471,14 +462,12 @@ def machine(distribution: Distribution | None) -> dict[str, Any]:
         "threads": tf.config.threading.get_intra_op_parallelism_threads(),
         "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
         "op_determinism": op_determinism(),
-        "strategy": distribution.strategy if distribution else None,
-        "replicas": make_replicas(distribution).count,
     }
 
 
-def conditions_of(run: AnyRun, distribution: Distribution | None) -> dict[str, Any]:
+def conditions_of(run: AnyRun) -> dict[str, Any]:
     """Return the facts that must be unchanged when an interrupted run resumes."""
-    here = machine(distribution)
+    here = machine()
     del here["platform"], here["cores"]  # a newer kernel or more cores change no result
     here["libc"] = [*platform.libc_ver()]
     return {"config": run.model_dump(mode="json"), **here, **software()}

@@ -10,34 +10,17 @@ import gc
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from relation_tf.errors import SuiteError, require_package
 from relation_tf.system import peak_memory
 from relation_tf.terminal import check_backend_name, stderr_to
 
-if TYPE_CHECKING:
-    from relation_tf.training.replicas import Replicas
-
 LOG = "tensorflow.log"
 
 _device_peaks: list[int] = []  # peaks of the first GPU during the run, before resets
 _base: list[int] = []  # resident memory in bytes after the first start, if it is known
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """Devices that share each run.
-
-    Attributes:
-        strategy: `"mirrored"`, the devices of this machine.
-        devices: Number of devices, by default all.
-    """
-
-    strategy: str
-    devices: int | None = None
 
 
 def check_tensorflow() -> None:
@@ -67,31 +50,21 @@ def check_backend() -> None:
         )
 
 
-def start_tensorflow(
-    log: Path,
-    threads: int,
-    distribution: Distribution | None = None,
-    deterministic: bool = False,
-) -> Replicas:
+def start_tensorflow(log: Path, threads: int, deterministic: bool = False) -> None:
     """Start TensorFlow with fixed threads: results do not depend on the number of cores.
 
     Args:
         log: File for the output of TensorFlow.
         threads: Threads per operation.
-        distribution: The devices that share each run.
         deterministic: If True, use deterministic operations until the process ends.
 
-    Returns:
-        The replicas that train a network.
-
     Raises:
-        SuiteError: If TensorFlow is not installed or is not the backend of Keras, or the devices
-            are missing.
+        SuiteError: If TensorFlow is not installed or is not the backend of Keras.
     """
     check_tensorflow()
     first = "relation_tf.training.task_trainer" not in sys.modules
     with stderr_to(log):
-        replicas = _replicas(threads, distribution)
+        _set_threads(threads)
     if first:
         import relation_tf.training.task_trainer  # noqa: F401
 
@@ -107,22 +80,17 @@ def start_tensorflow(
         import tensorflow as tf
 
         tf.config.experimental.enable_op_determinism()
-    return replicas
 
 
-def _replicas(threads: int, distribution: Distribution | None) -> Replicas:
+def _set_threads(threads: int) -> None:
     import tensorflow as tf
-
-    from relation_tf.training.replicas import local_count, make_replicas
 
     # In a notebook, TensorFlow may already run with other threads; the manifest contains their
     # number.
     with contextlib.suppress(RuntimeError):
         tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(local_count(distribution))
-    replicas = make_replicas(distribution)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.config.list_logical_devices()
-    return replicas
 
 
 def uses_gpu() -> bool:

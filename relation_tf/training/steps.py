@@ -18,7 +18,6 @@ from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.metrics import score
 from relation_tf.tasks.task import Task
-from relation_tf.training.replicas import Replicas
 from relation_tf.training.trainer import trace, train_step
 
 EVALUATION_BATCH = 1024
@@ -31,20 +30,16 @@ class TaskSteps:
         task: The task.
         model: The network of the task.
         optimizer: The optimizer.
-        replicas: The devices that share each step.
     """
 
-    def __init__(
-        self, task: EncodedTask, model: keras.Model, optimizer: Any, replicas: Replicas
-    ) -> None:
+    def __init__(self, task: EncodedTask, model: keras.Model, optimizer: Any) -> None:
         self.task = task
         self.model = model
         self._branches = networks.training_branches(model)
         self._optimizer = optimizer
-        self.step = replicas.sum_over_replicas(self._train_step)
         # Traced once for all numbers of rows and all lengths.
         self._train = trace(self.step, *self.signature)
-        self._predict = trace(replicas.gather_rows(self._predict_step), self.signature[0])
+        self._predict = trace(self._predict_step, self.signature[0])
         self._first_step()
 
     @property
@@ -123,12 +118,10 @@ class TaskSteps:
         self.train(texts, self.labels(self.train_rows)[rows])
         self._predict(tuple(map(tf.constant, texts)))
 
-    def _train_step(self, ids: tuple[Any, ...], labels: Any, share: Any) -> tuple[Any, Any]:
-        """Take a step; return the rows' part of the mean loss, and the number of correct rows."""
-        loss, right = train_step(
-            self.model, self._optimizer, lambda: self._loss(ids, labels), share
-        )
-        return loss, tf.math.count_nonzero(right & (share > 0))
+    def step(self, ids: tuple[Any, ...], labels: Any) -> tuple[Any, Any]:
+        """Take a step, in a graph; return the mean loss and the number of correct rows."""
+        loss, right = train_step(self.model, self._optimizer, lambda: self._loss(ids, labels))
+        return loss, tf.math.count_nonzero(right)
 
     def _loss(self, ids: tuple[Any, ...], labels: Any) -> tuple[Any, Any]:
         """Return the mean training loss of some rows, and a mask of the correct ones."""
@@ -308,12 +301,10 @@ class TokenClassificationSteps(TokenSteps):
     The output layer is computed at labelled tokens only.
     """
 
-    def __init__(
-        self, task: EncodedTask, model: keras.Model, optimizer: Any, replicas: Replicas
-    ) -> None:
+    def __init__(self, task: EncodedTask, model: keras.Model, optimizer: Any) -> None:
         self._output = model.get_layer("output")
         self._vectors = keras.Model(model.input, self._output.input)
-        super().__init__(task, model, optimizer, replicas)
+        super().__init__(task, model, optimizer)
 
     @property
     def tokens(self) -> int:

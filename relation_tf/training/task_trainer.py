@@ -29,7 +29,6 @@ from relation_tf.tasks.task import Task, joined
 from relation_tf.training.building import build_networks, build_small_network, find_match
 from relation_tf.training.callbacks import END_OF_CALLBACK, Callbacks, without_times
 from relation_tf.training.optimizing import make_optimizer, make_schedule
-from relation_tf.training.replicas import Replicas
 from relation_tf.training.session import check_backend, op_determinism
 from relation_tf.training.steps import (
     SequenceSteps,
@@ -63,7 +62,6 @@ class TaskTrainer(SuiteTrainer):
         config: A run of the task and the method.
         task: The task.
         vectors: Word vectors for the embedding.
-        replicas: The devices that share each step.
 
     Attributes:
         parts: Network and steps of each task.
@@ -78,35 +76,27 @@ class TaskTrainer(SuiteTrainer):
         config: RunConfig,
         task: EncodedTask,
         vectors: Vectors | None = None,
-        replicas: Replicas | None = None,
     ) -> None:
         check_backend()
         make_rule(config)  # check the options first
         start = time.perf_counter()
         self.config, self.task, self.vectors = config, task, vectors
-        self.replicas = replicas or Replicas()
         self.match = find_match(config, task)
         models = self._networks(config.seed_of("init"))
         rows = [len(member.splits["train"]) for member in task.members]
         self._steps = sum(-(-count // config.batch_size) for count in rows)
         # XLA compiles only full batches. Its operations are not deterministic.
         self.xla = config.xla and max(rows) >= config.batch_size and not op_determinism()
-        with self.replicas.scope():
-            optimizer = _make_optimizer(config, self._steps)
-        if self.replicas.count > 1 and _clips(optimizer):
-            raise SuiteError(
-                f"optimizer {config.optimizer!r} must not clip gradients on several devices: each "
-                "would clip its own part"
-            )
+        optimizer = _make_optimizer(config, self._steps)
         if len(models) > 1 and optimizer.gradient_accumulation_steps:
             raise SuiteError(
                 "key 'optimizer_options': gradient_accumulation_steps must not be set for a group: "
                 "gradients of layers that only some tasks have would be lost"
             )
-        super().__init__(networks.as_one(models), optimizer, self.replicas)
+        super().__init__(networks.as_one(models), optimizer)
         kind = _steps(task.task)
         self.parts = [
-            kind(member, model, optimizer, self.replicas)
+            kind(member, model, optimizer)
             for member, model in zip(task.members, models, strict=True)
         ]
         if self.xla:
@@ -320,8 +310,7 @@ class TaskTrainer(SuiteTrainer):
         return predictions, metrics, unscored
 
     def _networks(self, seed: int) -> list[keras.Model]:
-        with self.replicas.scope():
-            return build_networks(self.config, self.task, seed, self.match, self.vectors)
+        return build_networks(self.config, self.task, seed, self.match, self.vectors)
 
     def _build(self, seed: int) -> keras.Model:
         return networks.as_one(self._networks(seed))
@@ -388,11 +377,6 @@ class TaskTrainer(SuiteTrainer):
         }
 
 
-def _clips(optimizer: keras.optimizers.Optimizer) -> bool:
-    limits = (optimizer.clipnorm, optimizer.clipvalue, optimizer.global_clipnorm)
-    return any(limit is not None for limit in limits)
-
-
 def _make_optimizer(config: RunConfig, steps_per_epoch: int) -> keras.optimizers.Optimizer:
     schedule = make_schedule(
         config.learning_rate_schedule,
@@ -437,7 +421,6 @@ class TransferTrainer(SuiteTrainer):
         config: A run of the group and the method.
         task: The group.
         vectors: Word vectors for the embedding.
-        replicas: The devices that share each step.
 
     Attributes:
         model: Network of the first task.
@@ -448,12 +431,10 @@ class TransferTrainer(SuiteTrainer):
         config: RunConfig,
         task: EncodedTask,
         vectors: Vectors | None = None,
-        replicas: Replicas | None = None,
     ) -> None:
         check_backend()
         self.config, self.task, self.vectors = config, task, vectors
-        self.replicas = replicas or Replicas()
-        super().__init__(self._build(config.seed_of("init")), replicas=self.replicas)
+        super().__init__(self._build(config.seed_of("init")))
 
     @classmethod
     def check(cls, config: RunConfig) -> None:
@@ -523,19 +504,18 @@ class TransferTrainer(SuiteTrainer):
         return self._network(self.task.task.members[0], seed)
 
     def _network(self, task: Task, seed: int) -> keras.Model:
-        with self.replicas.scope():
-            models = build_networks(self.config, self._only([task]), seed, vectors=self.vectors)
+        models = build_networks(self.config, self._only([task]), seed, vectors=self.vectors)
         return networks.as_one(models)
 
     def _source(self, task: Task) -> TaskTrainer:
         """Return the trainer of the shared layers, which does not have the rows of the task."""
         config = self.config.model_copy(update={"sharing": "adversarial"})
         others = [member for member in self.task.task.members if member is not task]
-        return TaskTrainer(config, self._only(others), self.vectors, self.replicas)
+        return TaskTrainer(config, self._only(others), self.vectors)
 
     def _target(self, task: Task) -> _FrozenTrainer:
         rows = self._only([task])
-        return _FrozenTrainer(self.config, rows, self.vectors, self.replicas)
+        return _FrozenTrainer(self.config, rows, self.vectors)
 
     def _only(self, tasks: Sequence[Task]) -> EncodedTask:
         """Return the group with some of its tasks and only their rows."""

@@ -21,7 +21,6 @@ from relation_tf.config.run import RunConfig
 from relation_tf.files import replacing
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
-from relation_tf.training.replicas import Replicas
 from relation_tf.training.stopping import Stop
 
 _SHARE = 20  # writing takes at most 1/20 of the time
@@ -143,7 +142,6 @@ class Trainer(ABC):
     Args:
         model: The network.
         optimizer: The optimizer; None if nothing is trained.
-        replicas: The devices that share each step.
 
     Attributes:
         compile_seconds: Seconds for building and compiling.
@@ -151,19 +149,12 @@ class Trainer(ABC):
 
     compile_seconds: float = 0.0
 
-    def __init__(
-        self, model: keras.Model, optimizer: Any = None, replicas: Replicas | None = None
-    ) -> None:
+    def __init__(self, model: keras.Model, optimizer: Any = None) -> None:
         self.model = model
         self.optimizer = optimizer
-        self.replicas = replicas or Replicas()
-        with self.replicas.scope():
-            if optimizer is not None:
-                optimizer.build(model.trainable_variables)
+        if optimizer is not None:
+            optimizer.build(model.trainable_variables)
         self._new_optimizer = _copies(self._variables()[len(model.variables) :])
-        self._split_seeds = self.replicas.split_seeds(
-            [state for state in model.variables if state.name == _SEED_STATE]
-        )
 
     @abstractmethod
     def run(
@@ -238,7 +229,6 @@ class Trainer(ABC):
     def _assign(self, variables: Sequence[Any], values: Sequence[Any]) -> None:
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
-        self._split_seeds()
 
 
 class Estimate(NamedTuple):
@@ -316,7 +306,7 @@ def trace(function: Callable[..., Any], *signature: Any, jit_compile: bool = Fal
 
 
 def train_step(
-    model: keras.Model, optimizer: Any, compute: Callable[[], tuple[Any, Any]], share: Any = 1.0
+    model: keras.Model, optimizer: Any, compute: Callable[[], tuple[Any, Any]]
 ) -> tuple[Any, Any]:
     """Take one optimizer step.
 
@@ -324,17 +314,15 @@ def train_step(
         model: The network.
         optimizer: The optimizer.
         compute: Returns the loss (without the losses of the network) and another value.
-        share: Share of these rows in the batch.
 
     Returns:
-        The loss times the share, and the other value of `compute`.
+        The loss, and the other value of `compute`.
     """
     variables = model.trainable_variables
     with tf.GradientTape() as tape:
         loss, more = compute()
         if model.losses:
             loss = loss + tf.add_n([tf.cast(value, loss.dtype) for value in model.losses])
-        loss = loss * share
     gradients = tape.gradient(loss, [variable.value for variable in variables])
     optimizer.apply(gradients, variables)
     return loss, more

@@ -11,7 +11,6 @@ import pytest
 from relation_tf.bench import plan_suite, run_suite
 from relation_tf.bench.options import RunOptions
 from relation_tf.errors import SuiteError
-from relation_tf.training.session import Distribution
 
 
 @pytest.mark.parametrize(
@@ -19,9 +18,6 @@ from relation_tf.training.session import Distribution
     [
         ({"jobs": 0}, "jobs: must be 1 or more. Received: 0"),
         ({"run_timeout": math.nan}, "run_timeout: must be above 0. Received: nan"),
-        ({"strategy": "ring"}, "strategy: must be 'mirrored'. Received: ring"),
-        ({"devices": 2}, "devices: needs --strategy mirrored"),
-        ({"strategy": "mirrored", "jobs": 2}, "jobs: must be 1 with --strategy mirrored"),
     ],
 )  # fmt: skip
 def test_options_that_are_refused(options, message):
@@ -35,8 +31,6 @@ def test_options_are_converted():
     options = RunOptions(data="~/a", plugins="one", track=["jsonl"])
     assert options.data == Path.home() / "a"
     assert (options.plugins, options.track) == (("one",), ("jsonl",))
-    assert options.distribution is None
-    assert RunOptions(strategy="mirrored", devices=2).distribution == Distribution("mirrored", 2)
 
 
 @pytest.mark.parametrize("function", [run_suite, plan_suite])

@@ -166,12 +166,6 @@ def test_a_suite_of_decoders(tmp_path, suite):
         compare(results, trained, labels=["timed", "trained"])
 
 
-def test_devices_are_refused_before_the_first_run(tmp_path):
-    with pytest.raises(SuiteError, match=r"strategy: .* decode-128.*mirrored"):
-        run_suite(asked(), tmp_path, strategy="mirrored", devices=2, quiet=True)
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
     ("method", "message"),
     [

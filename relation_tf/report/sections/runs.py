@@ -256,9 +256,9 @@ def _still_improving(run: Mapping[str, Any], history: pd.DataFrame) -> bool:
 
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
-            "xla", "op_determinism", "strategy", "replicas", "onednn")  # fmt: skip
+            "xla", "op_determinism", "onednn")  # fmt: skip
 # For runs of versions that did not record it.
-_BEFORE = {"replicas": 1, "optimizer": "adam", "vary": "init,order"}
+_BEFORE = {"optimizer": "adam", "vary": "init,order"}
 # Data differs between tasks, and pre-training between seeds; data is compared within a task.
 _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "options", "size",
              "sized_by", "seed", "source", "data_digest", "data_digests", "custom_task", "group",
