@@ -19,16 +19,21 @@ TOKENS = 1024
 _LAYERS = "relation_tf.layers:"
 _HEAD = f"""# Mechanisms
 
-The token-mixing layers by their names in suites. State: bytes of the state of `step` for one text
-after {TOKENS:,} tokens, with numbers in float32; only layers with a causal form have one.
-Parameters and state are those of the layers' default options with {UNITS} units and inputs of
-width {UNITS}. In suites, `relation`, `attention`, `linear-attention` and `baseline` have the
-defaults of the released code, `local-attention` one global token.
-[Networks, sizes and multi-task training](how-to/networks.md) shows how to choose them;
-`relation-tf check-layer NAME` checks a layer.
+The token-mixing layers by their names in suites, with the equations and papers. Time: against the
+number of tokens. State: bytes of the state of `step` for one text after {TOKENS:,} tokens in
+float32; a layer without a state has no causal form. State and parameters: default options,
+{UNITS} units, inputs of width {UNITS}. In suites, `relation`, `attention`, `linear-attention` and
+`baseline` follow the authors' code and `local-attention` has one global token.
+
+Options, algorithms, causal forms and numerical precision: API reference of the site, or such as
+`help(relation_tf.layers.Relation)`. [Other networks](how-to/networks.md).
 
 Written by `python docs/mechanisms.py` from the docstrings.
 """
+# Paragraphs that describe the implementation, not the equations.
+_IMPLEMENTATION = re.compile(r"All algorithms|Both algorithms|With `causal=True`|The layer has no")
+_NO_EQUATION = re.compile(r"Time|Cost|With `(?:causal|normalization)")
+_FORMULA = re.compile(r"`[^`]*(?:[=([]| - )[^`]*`")
 
 
 def mechanisms() -> dict[str, type]:
@@ -42,8 +47,8 @@ def page() -> str:
     """Return the content of the page."""
     layers = mechanisms()
     lines = [
-        "| mechanism | idea | time | state | parameters | paper |",
-        "| --- | --- | --- | ---: | ---: | --- |",
+        "| mechanism | idea | time | state | parameters |",
+        "| --- | --- | --- | ---: | ---: |",
     ]
     lines += [f"| {' | '.join(_row(name, layer))} |" for name, layer in layers.items()]
     sections = [_section(name, layer) for name, layer in layers.items()]
@@ -52,16 +57,9 @@ def page() -> str:
 
 def _row(name: str, layer: type) -> list[str]:
     doc = _doc(layer)
-    idea = doc.split("\n", 1)[0].rstrip(".").replace("|", "\\|")
+    idea = re.sub(r": `.*", "", doc.split("\n", 1)[0].rstrip("."))
     built = _built(layer)
-    return [
-        f"[`{name}`](#{name})",
-        idea,
-        _time(doc),
-        _state(layer),
-        f"{built.count_params():,}",
-        ", ".join(_papers(doc)),
-    ]
+    return [f"[`{name}`](#{name})", idea, _time(doc), _state(layer), f"{built.count_params():,}"]
 
 
 def _doc(layer: type) -> str:
@@ -71,8 +69,9 @@ def _doc(layer: type) -> str:
 def _time(doc: str) -> str:
     """Return the statement about time or cost."""
     text = " ".join(doc.partition("\nArgs:")[0].split())
-    found = re.search(r"(?:Time(?: and memory)?|Cost) ((?:is|are|grows?) [^.;:]*)", text)
-    return found[1].removeprefix("is ").removeprefix("are ") if found else ""
+    found = re.search(r"(?:Time(?: and memory)?|Cost) ((?:is|are|grows?) [^.;:,]*)", text)
+    time = found[1].removeprefix("is ").removeprefix("are ") if found else ""
+    return time.replace("linear in the number of tokens", "linear")
 
 
 def _built(layer: type, **options: Any) -> Any:
@@ -91,24 +90,47 @@ def _state(layer: type) -> str:
     return f"{sum(math.prod(p.shape) * size[d] for p, d in zip(state, dtypes, strict=True)):,}"
 
 
-def _papers(doc: str) -> Iterator[str]:
-    """Yield links to the papers in the references, and "preprint" for one without a number."""
-    references = " ".join(doc.partition("\nReferences:")[2].split())
-    for kind, number in re.findall(r"(arXiv|doi) ([\w./]*\w)", references):
-        place = "https://arxiv.org/abs" if kind == "arXiv" else "https://doi.org"
-        yield f"[{number}]({place}/{number})"
-    if "preprint" in references:
-        yield "preprint"
-
-
 def _section(name: str, layer: type) -> str:
     doc = _doc(layer)
-    body = re.split(r"\n(?:Args|Example):", doc)[0].partition("\n")[2].strip()
-    title = doc.split("\n", 1)[0]
-    references = inspect.cleandoc(doc.partition("\nReferences:")[2])
-    return (
-        f"## {name}\n\n`relation_tf.layers.{layer.__name__}`: {title}\n\n{body}\n\n{references}\n"
-    )
+    title, _, text = re.split(r"\n(?:Args|Example):", doc)[0].partition("\n")
+    parts = [*_parts(text.strip().split("\n\n"))]
+    while not _FORMULA.search(parts[-1]):
+        parts.pop()
+    if _FORMULA.search(title):
+        parts.insert(0, title)
+    return "\n\n".join([f"## {name}", f"`{layer.__name__}`. {_papers(doc)}", *parts]) + "\n"
+
+
+def _parts(paragraphs: list[str]) -> Iterator[str]:
+    """Yield sentences with formulas, and the lists that they introduce."""
+    introduced = True
+    for paragraph in paragraphs:
+        if _IMPLEMENTATION.match(paragraph):
+            return
+        start = re.search(r"^(?:- |1\. )", paragraph, re.MULTILINE)
+        prose = paragraph[: start.start()] if start else paragraph
+        sentences = re.split(r"(?<=\.)\s+(?=[A-Z`])", prose.strip()) if prose.strip() else []
+        for sentence in sentences:
+            introduced = "`" in sentence
+            if introduced and not _NO_EQUATION.match(sentence):
+                yield " ".join(sentence.split())
+        if start and introduced:
+            yield paragraph[start.start() :].rstrip()
+
+
+def _papers(doc: str) -> str:
+    """Return authors and year, linked, and the place in the paper, of each reference."""
+    text = " ".join(doc.partition("\nReferences:")[2].split()).removeprefix("- ")
+    return "; ".join(_paper(each.removesuffix(".")) for each in text.split(". - ")) + "."
+
+
+def _paper(reference: str) -> str:
+    reference = re.sub(r"^([^,]+), [^\d]+,[^\d]+ (?=\d{4},)", r"\1 et al. ", reference)
+    found = re.search(r"^(.*? \d{4}), (?:\".*\", )?(arXiv|doi) ([\w./]*\w)(.*)$", reference)
+    if found is None:
+        return reference
+    place = "https://arxiv.org/abs" if found[2] == "arXiv" else "https://doi.org"
+    return f"[{found[1]}]({place}/{found[3]}){found[4]}"
 
 
 if __name__ == "__main__":

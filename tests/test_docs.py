@@ -68,8 +68,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "path", [*sys.path])
-    for name in ("my_layer", "my_recurrence"):
-        monkeypatch.delitem(sys.modules, name, raising=False)  # another test's
+    monkeypatch.delitem(sys.modules, "my_layer", raising=False)  # another test's
     return tmp_path
 
 
@@ -264,11 +263,10 @@ def test_prediction_of_new_texts(tones, monkeypatch):
 
 
 @pytest.fixture
-def recurrence(elsewhere, monkeypatch):
-    """Return the recurrent layer of the page, built with random biases."""
-    write_files(DOCS / "how-to" / "own-layer.md", elsewhere)
-    monkeypatch.syspath_prepend(str(elsewhere))
-    from my_recurrence import MovingAverage
+def recurrence(monkeypatch):
+    """Return the recurrent layer of the examples, built with random biases."""
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    from moving_average import MovingAverage
 
     layer = MovingAverage(4)
     layer.build((None, None, 3))
@@ -290,6 +288,14 @@ def test_the_recurrence_equals_a_loop(recurrence):
         expected.append(state)
     found = keras.ops.convert_to_numpy(recurrence(x, mask=mask))
     np.testing.assert_allclose(found.swapaxes(0, 1), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_the_recurrence_passes_the_checks(monkeypatch):
+    monkeypatch.chdir(ROOT / "examples")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    run(monkeypatch, "relation-tf check-layer moving_average:MovingAverage --units 64")
 
 
 def test_the_suites_are_all_listed():
