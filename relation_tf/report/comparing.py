@@ -252,6 +252,7 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
                         CNN              GRU
         MR  0.7820 ± 0.0016  0.7920 ± 0.0016
         <BLANKLINE>
+        Read table 1: 1 task x 2 methods x 5 seeds; columns task, method, seed, score.
         Higher is better on MR (assumed).
         - GRU is better than CNN on MR (p < .05).
     """

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from relation_tf.errors import DataError
+from relation_tf.report import compare
 from relation_tf.report.table_files import read_table_file
 from relation_tf.report.table_layouts import parsed, understand
 
@@ -295,3 +296,15 @@ def test_a_file_of_another_format(tmp_path, name, package, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=f"{name}: is not a .* file, or damaged"):
         read_table_file(tmp_path / name)
+
+
+def test_how_a_file_was_read_is_stated_but_not_for_scores_of_a_report(tmp_path):
+    rows = [("MR", method, seed, seed / 10) for method in "ab" for seed in range(3)]
+    table = pd.DataFrame(rows, columns=["dataset", "model", "run", "accuracy"])
+    table.to_csv(tmp_path / "own.csv", index=False)
+    report = compare(tmp_path / "own.csv")
+    (stated,) = report.data.origin["read as"]
+    assert stated.endswith("columns dataset, model, run, accuracy")
+    assert stated in " ".join(str(report).split())
+    report.write(tmp_path / "report")
+    assert "read as" not in compare(tmp_path / "report").data.origin
