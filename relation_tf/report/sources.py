@@ -170,7 +170,6 @@ def read_source(
         return source_of_runs(label, read_results(path), options.split)
     read = read_table(read_table_file(file), str(file), options)
     scores, runs, notes = read.scores, _with_costs(read.failed), [*read.notes]
-    layout = read.layout
     # The report next to its scores knows their metrics and directions.
     if file != path or (file.name == "scores.csv" and (file.parent / "report.json").is_file()):
         reported = read_runs(file.parent)
