@@ -358,24 +358,26 @@ class BidirectionalEncoder(BaseLayer):
         self.layer_mix = true_or_false("layer_mix", layer_mix)
         self.seed = seed_or_none("seed", seed)
         kwargs |= {"causal": True, "dtype": self.dtype_policy}
-        self.forward, self.backward = (
+        self.left_to_right, self.right_to_left = (
             Encoder(mechanism, num_layers, units // 2, seed=part, name=name, **kwargs)
             for name, part in (("forward", self.seed), ("backward", second_seed(self.seed)))
         )
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the weights of both directions, then those of the mixture."""
-        for stack in (self.forward, self.backward):
+        for stack in (self.left_to_right, self.right_to_left):
             stack.build(x_shape)
         self.mix = None
         if self.layer_mix:
-            self.mix = built_child(self, LayerMix, "mix", self.units, self.forward.num_layers + 1)
+            self.mix = built_child(
+                self, LayerMix, "mix", self.units, self.left_to_right.num_layers + 1
+            )
         self.built = True
 
     @property
     def blocks(self) -> list[Any]:
         """The blocks of both directions."""
-        return [*self.forward.blocks, *self.backward.blocks]
+        return [*self.left_to_right.blocks, *self.right_to_left.blocks]
 
     @property
     def causal(self) -> bool:
@@ -386,13 +388,16 @@ class BidirectionalEncoder(BaseLayer):
         """Apply both stacks."""
         mask = boolean(mask, x)
         turned = reversed_tokens(mask)
-        after = self.backward.outputs(reversed_tokens(x), turned, training)
+        after = self.right_to_left.outputs(reversed_tokens(x), turned, training)
         pairs = []
         for place, (left, right) in enumerate(
-            zip(self.forward.outputs(x, mask, training), after, strict=True)
+            zip(self.left_to_right.outputs(x, mask, training), after, strict=True)
         ):
             if place:
-                left, right = self.forward.close(left, mask), self.backward.close(right, turned)
+                left, right = (
+                    self.left_to_right.close(left, mask),
+                    self.right_to_left.close(right, turned),
+                )
             pairs.append(ops.concatenate([left, reversed_tokens(right)], axis=-1))
         return pairs[-1] if self.mix is None else self.mix(pairs)
 
@@ -402,7 +407,7 @@ class BidirectionalEncoder(BaseLayer):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
-        config = self.forward.get_config()
+        config = self.left_to_right.get_config()
         for name in ("causal", "name", "dtype", "trainable", "seed"):
             config.pop(name, None)
         return {**config, **super().get_config(), "units": self.units, "layer_mix": self.layer_mix}
@@ -572,7 +577,7 @@ def bidirectional_encoder(
 
     Example:
         >>> from relation_tf.networks.encoders import bidirectional_encoder
-        >>> bidirectional_encoder("relation", units=8).forward.units
+        >>> bidirectional_encoder("relation", units=8).left_to_right.units
         4
     """
     return BidirectionalEncoder(mechanism, num_layers, units, **kwargs)

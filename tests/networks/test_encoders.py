@@ -84,7 +84,7 @@ def test_two_directions_of_a_stack(tmp_path: Path) -> None:
     assert not change[4:, 4:].any()
     assert change[3:, :4].all(axis=-1).all()
     assert change[:4, 4:].any()
-    halves = both.forward.outputs(x[:1]), both.backward.outputs(x[:1, ::-1])
+    halves = both.left_to_right.outputs(x[:1]), both.right_to_left.outputs(x[:1, ::-1])
     pairs = [
         np.concatenate([array(left), array(right)[:, ::-1]], axis=-1)
         for left, right in zip(*halves, strict=True)
