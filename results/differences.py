@@ -34,8 +34,11 @@ def main() -> None:
     parser.add_argument("--times", action="store_true")
     asked = parser.parse_args()
     for pair in asked.pair:
-        places = [(f"{asked.study}/" + name).split("/")[-2:] for name in pair.split(":")]
-        one, two = (read(study, asked.task, asked.times)[method] for study, method in places)
+        places = [name.rpartition("/") for name in pair.split(":")]
+        one, two = (
+            read(study or asked.study, asked.task, asked.times)[method]
+            for study, _, method in places
+        )
         found = ttest_ind(one, two, equal_var=False).confidence_interval(0.95)
         values = np.array([one.mean() - two.mean(), found.low, found.high])
         value, low, high = np.exp(values) if asked.times else values

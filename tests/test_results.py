@@ -31,18 +31,19 @@ def test_committed_figures_equal_the_command_output(study):
 
 
 def test_every_result_of_a_paper_names_its_table_and_is_compared():
-    papers = {path for path in RESULTS.glob("*/suite.toml") if "paper" in path.read_text("utf-8")}
-    named = {path for path in RESULTS.glob("*/suite.toml") if load_suite(path).published}
+    suites = {
+        path.parent.relative_to(RESULTS).as_posix(): path for path in RESULTS.rglob("suite.toml")
+    }
+    papers = {name for name, path in suites.items() if "paper" in path.read_text("utf-8")}
+    named = {name for name, path in suites.items() if load_suite(path).published}
     # They ask a question of a paper, with networks or training that it does not have.
     others = {
-        "deep-glue", "contextualizer-table2-training", "contextualizer-table3-starts",
+        "deep-glue", "contextualizer/table2-training", "contextualizer/table3-starts",
         "relation-table2-wikitext-2",
     }  # fmt: skip
-    assert {path.parent.name for path in papers - named} == others
+    assert papers - named == others
     parts = {f"relation-table2-running-{name}" for name in ("rest", "linear")}  # of few seeds
-    assert {path.parent.name for path in named} - parts == {
-        study.folder for study in reproduced.STUDIES
-    }
+    assert named - parts == {study.folder for study in reproduced.STUDIES}
 
 
 def test_a_known_figure():

@@ -212,7 +212,7 @@ def test_each_skipped_or_shortened_command_is_documented():
         assert any(command.startswith(start) for command in shown), start
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "results").glob("*/suite.toml")), ids=str)
+@pytest.mark.parametrize("path", sorted((ROOT / "results").rglob("suite.toml")), ids=str)
 def test_the_suites_of_results_can_be_read(path):
     assert load_suite(path).runs()
 
