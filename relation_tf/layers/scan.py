@@ -30,8 +30,10 @@ def decays_between(log_decays: Any) -> Any:
     size = ops.shape(log_decays)[3]
     seen = causal_mask(size)
     later = ops.logical_not(ops.transpose(seen))
-    # As a matrix product, several times faster than a cumulative sum on a CPU.
-    sums = ops.matmul(ops.cast(seen, log_decays.dtype), ops.where(later, log_decays, 0.0))
+    # As a matrix product, several times faster than a cumulative sum on a CPU. A decay of zero must
+    # not become 0 * -inf.
+    logs = ops.where(later, ops.maximum(log_decays, -1e30), 0.0)
+    sums = ops.matmul(ops.cast(seen, log_decays.dtype), logs)
     return ops.where(seen, ops.exp(sums), 0.0)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import glue_submit
 from relation_tf.errors import DataError
-from relation_tf.files import expand_home, refuse_device
+from relation_tf.files import expand_home, refuse_device, stays_inside
 from relation_tf.registry import SOURCES
 from relation_tf.tasks.datasets import OFFICIAL_ROWS
 from relation_tf.tasks.tables import readable
@@ -77,8 +77,8 @@ class TaskSource:
             return {"text": self.digest()}
         answered = {*self.task.answered.values()} if vocabulary != "all" else set()
         digests = {key: found for key, found in self.digests().items() if key not in answered}
-        files = vocabulary_files(vocabulary, data)
-        return digests | {path.name: digest_of_file(path).hex() for path in files}
+        files = zip(vocabulary, vocabulary_files(vocabulary, data), strict=False)
+        return digests | {f"vocabulary/{name}": digest_of_file(path).hex() for name, path in files}
 
     def digests(self) -> dict[str, str]:
         """Return the SHA-256 of each split, empty for generated text.
@@ -107,16 +107,16 @@ def vocabulary_files(vocabulary: VocabularyTexts, data: str | Path | None) -> tu
     """Return the text files of a vocabulary, none if it is that of rows of the task.
 
     Raises:
-        DataError: If a file is missing, or there is no folder of data.
+        DataError: If a file is missing or not in the folder of data, or there is no such folder.
     """
     if isinstance(vocabulary, str):
         return ()
     if data is None:
         raise DataError(f"vocabulary: --data must be the folder of {', '.join(vocabulary)}")
     paths = tuple(expand_home(data) / name for name in vocabulary)
-    for path in paths:
-        if not path.is_file():
-            raise DataError(f"vocabulary: {path} must be a text file")
+    for name, path in zip(vocabulary, paths, strict=True):
+        if not stays_inside(name) or not path.is_file():
+            raise DataError(f"vocabulary: {path} must be a text file in the folder of --data")
     return paths
 
 

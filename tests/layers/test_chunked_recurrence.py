@@ -19,6 +19,7 @@ from relation_tf.layers import (
     Retention,
 )
 from relation_tf.layers.recurrence import chunked_recurrence
+from relation_tf.layers.scan import decays_between
 from tests.backends import array, close, close_gradients, started, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import built, meant, poisoned, some, tokens
@@ -77,6 +78,15 @@ def test_a_large_decay_does_not_disturb_small_ones(vector: bool) -> None:
     arrays[3] = np.full_like(arrays[3], -0.01)
     arrays[3][:, 3] = -1e6
     close(chunked_recurrence(*map(ops.convert_to_tensor, arrays)), expected(arrays))
+
+
+def test_a_decay_of_zero_forgets_all_earlier_tokens() -> None:
+    logs = np.full((1, 1, 1, 4, 1), -0.5, "float32")
+    logs[..., 2, 0] = -np.inf
+    between = array(decays_between(ops.convert_to_tensor(logs)))[0, 0, 0]
+    step = np.exp(-0.5)
+    expected = [[1, 0, 0, 0], [step, 1, 0, 0], [0, 0, 1, 0], [0, 0, step, 1]]
+    close(between, np.array(expected))
 
 
 @pytest.mark.tensorflow

@@ -145,10 +145,12 @@ def test_the_vocabulary_can_be_that_of_other_texts(small_glue, tmp_path):
         assert task.vocabulary.size == 2 + len(words.split())
         digests.append(task.source.training_digests(["other.txt"], folder))
     differing = {key for key in digests[0] if digests[0][key] != digests[1][key]}
-    assert differing == {"other.txt"}
+    assert differing == {"vocabulary/other.txt"}
     (folder / "other.txt").unlink()
-    with pytest.raises(DataError, match=r"vocabulary: .*other.txt must be a text file"):
-        load_task("CoLA", data=folder, vocabulary=["other.txt"])
+    (tmp_path / "outside.txt").write_text("zebra", encoding="utf-8")
+    for name in ("other.txt", "../outside.txt", str(tmp_path / "outside.txt")):
+        with pytest.raises(DataError, match="must be a text file in the folder of --data"):
+            load_task("CoLA", data=folder, vocabulary=[name])
     with pytest.raises(DataError, match=r"vocabulary: --data must be the folder of other.txt"):
         load_task("CoLA", source="miniglue", vocabulary=["other.txt"])
     with pytest.raises(DataError, match="'train', 'all' or a list of text files"):
