@@ -89,7 +89,8 @@ def _line(fault: Any, model: type[BaseModel]) -> str:
     hint = did_you_mean(fault["input"], known)
     received = f"Received: {_received(fault['input'])}{hint and f'.{hint}'}"
     should = re.match(r"\w+ should (.*)", message.replace(" after validation", ""))
-    return f"key {path!r}: must {should[1] if should else f'be {message}'}. {received}"
+    must = should[1] if should else f"be {message}"
+    return f"key {path!r}: must {must}{'' if must.endswith(('.', '?')) else '.'} {received}"
 
 
 def without_alternatives(faults: Sequence[Any]) -> list[Any]:

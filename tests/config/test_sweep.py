@@ -25,6 +25,7 @@ SUITE: dict[str, Any] = {
     ("changes", "fault"),
     [
         ({"sweep": {}}, "key 'sweep': must be one or more of learning_rate, .* with a list of"),
+        ({"sweep": {"grid": [1]}}, r"key 'sweep': must be keys among .*, not 'grid'\. Received: "),
         ({"sweep": {"learning_rat": [1, 2]}}, r"not 'learning_rat'\. Did you mean 'learning_rate'"),
         ({"sweep": {"options": {"units": [1, 2]}}}, r"'units' must be left out.*relation-64\)"),
         (
