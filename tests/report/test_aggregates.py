@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from relation_tf.report import compare
+from relation_tf.report.sections.paper import sentences_for_paper
 from relation_tf.stats import interquartile_mean, probability_of_improvement
 
 
@@ -52,3 +53,14 @@ def test_the_headline_names_the_method_with_the_best_interquartile_mean(table):
 
 def test_without_the_option_there_are_none(table):
     assert "aggregates" not in compare(table).tables
+
+
+@pytest.fixture(scope="module")
+def unequal(table):
+    """The first method, which is the worst, has one seed fewer on a task."""
+    return table[~table["agent"].eq("iqn")].iloc[1:]
+
+
+def test_without_interquartile_means_the_paragraph_names_none(unequal):
+    (part,) = compare(unequal, same_unit=True).data.comparisons.values()
+    assert "paper_aggregates" not in [said.kind for said in sentences_for_paper(part)]

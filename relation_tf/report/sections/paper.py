@@ -97,7 +97,8 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
     if not part.aggregates.empty:
         middle = part.aggregates[["iqm", "iqm_low", "iqm_high"]].dropna()
         methods = {str(name): row.tolist() for name, row in middle.iterrows()}
-        yield state("paper_aggregates", methods=methods, cite=["agarwal2021"], **in_unit)
+        if methods:
+            yield state("paper_aggregates", methods=methods, cite=["agarwal2021"], **in_unit)
     if over is not None:
         yield state("paper_scope", over="datasets" if over.generalizes else "tasks")
     verdicts = part.verdicts
