@@ -64,3 +64,12 @@ def unequal(table):
 def test_without_interquartile_means_the_paragraph_names_none(unequal):
     (part,) = compare(unequal, same_unit=True).data.comparisons.values()
     assert "paper_aggregates" not in [said.kind for said in sentences_for_paper(part)]
+
+
+def test_where_lower_is_better_a_lower_profile_is_better(table):
+    tasks = [*table["game"].unique()]
+    pages = [
+        compare(table, same_unit=True, lower_is_better=lower).data.blocks["aggregates"][-1].text
+        for lower in ([], tasks)
+    ]
+    assert ["below another" in page for page in pages] == [False, True]

@@ -181,6 +181,7 @@ class Aggregates(Section):
             table=Table("Table: estimates over tasks", columns, rows, paper=paper),
             picture=profile(found, look, scores.unit),
             best=str(table.index[0]),
+            lower_is_better=scores.lower_is_better_on(scores.main_tasks[0]),
             tasks=len(scores.common),
             draws=_DRAWS,
         )
