@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from relation_tf.report import compare
+from relation_tf.report.blocks import Table
 from relation_tf.report.sections.paper import sentences_for_paper
 from relation_tf.stats import interquartile_mean, probability_of_improvement
 
@@ -64,6 +65,20 @@ def unequal(table):
 def test_without_interquartile_means_the_paragraph_names_none(unequal):
     (part,) = compare(unequal, same_unit=True).data.comparisons.values()
     assert "paper_aggregates" not in [said.kind for said in sentences_for_paper(part)]
+
+
+def test_the_optimality_gap_of_percentages_is_that_from_100(table):
+    percent = table.assign(score=40 + 20 * table["score"].clip(-1, 1))
+    found = compare(percent, same_unit=True).tables["aggregates"].set_index("method")
+    for agent, rows in percent.groupby("agent"):
+        assert found.loc[agent, "gap"] == pytest.approx((100 - rows["score"]).mean())
+
+
+def test_scores_without_a_known_target_have_no_optimality_gap(table):
+    report = compare(table.assign(score=1000 + table["score"]), same_unit=True)
+    assert report.tables["aggregates"]["gap"].isna().all()
+    (shown,) = [x for x in report.data.blocks["aggregates"] if isinstance(x, Table)]
+    assert "Optimality gap" not in [column.name for column in shown.columns]
 
 
 def test_where_lower_is_better_a_lower_profile_is_better(table):
