@@ -62,6 +62,17 @@ def unequal(table):
     return table[~table["agent"].eq("iqn")].iloc[1:]
 
 
+def test_without_interquartile_means_the_mean_decides(unequal):
+    report = compare(unequal, same_unit=True)
+    found = report.tables["aggregates"].set_index("method")
+    assert found["iqm"].isna().all()
+    assert [*found.index] == ["m-iqn", "dqn"]
+    assert found["improvement"].isna().tolist() == [True, False]
+    (part,) = report.data.comparisons.values()
+    assert report.data.headlines[0].values["measure"] == "mean"
+    assert "IQM" not in [column.name for column in part.report.blocks["answer"][1].columns]
+
+
 def test_without_interquartile_means_the_paragraph_names_none(unequal):
     (part,) = compare(unequal, same_unit=True).data.comparisons.values()
     assert "paper_aggregates" not in [said.kind for said in sentences_for_paper(part)]

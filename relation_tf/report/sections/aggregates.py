@@ -45,7 +45,7 @@ def aggregates(scores: Scores) -> pd.DataFrame:
 
     Returns:
         A row per method, the best interquartile mean first: `iqm` with `iqm_low` and `iqm_high`
-        `median` (over tasks, of the
+        (NaN if the numbers of seeds differ; then the mean decides), `median` (over tasks, of the
         means over seeds), `mean`, `gap` (the optimality gap: mean distance of scores below the
         `target` in `attrs`; NaN without one), and `improvement` with its interval: the probability
         that a run is better than one of the first method (NaN for that method).
@@ -67,7 +67,8 @@ def aggregates(scores: Scores) -> pd.DataFrame:
             "mean": float(np.mean([np.mean(x) for x in tasks.values()])),
             "gap": float(np.maximum(target - pooled, 0).mean()),
         }
-    best = min(rows, key=lambda name: (1 if lower else -1) * rows[name]["iqm"])
+    measure = "iqm" if len(sizes) == 1 else "mean"
+    best = min(rows, key=lambda name: (1 if lower else -1) * rows[name][measure])
     for name, row in rows.items():
         chance = [np.nan] * 3
         if name != best:
@@ -78,7 +79,7 @@ def aggregates(scores: Scores) -> pd.DataFrame:
             zip(("improvement", "improvement_low", "improvement_high"), chance, strict=True)
         )
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
-    table = table.sort_values("iqm", ascending=lower, kind="stable")
+    table = table.sort_values(measure, ascending=lower, kind="stable")
     table.attrs["target"] = target
     return table
 
@@ -197,6 +198,7 @@ class Aggregates(Section):
             lower_is_better=scores.lower_is_better_on(scores.main_tasks[0]),
             tasks=len(scores.common),
             draws=_DRAWS,
+            unequal=bool(table["iqm"].isna().all()),
             **values,
         )
 

@@ -108,9 +108,10 @@ def leading(part: Comparison, lost: Collection[str]) -> Statement | None:
     if left_out:
         table = table.drop([name for name in table.index if name in lost])
     best = _best(table[measure], lower)
-    if not part.aggregates.empty and not left_out:
+    middle = pd.Series() if part.aggregates.empty else part.aggregates["iqm"].dropna()
+    if len(middle) and not left_out:
         lower = scores.main_tasks[0] in scores.lower_is_better
-        measure, best = "interquartile mean", _best(part.aggregates["iqm"].dropna(), lower) or best
+        measure, best = "interquartile mean", _best(middle, lower) or best
     return state(
         "leading",
         methods=best,
@@ -381,7 +382,7 @@ def _standing_table(part: Comparison) -> Table | None:
     has_means = bool(table["mean"].notna().all())
     if has_means:
         columns.append(Column("Mean", "number", note=unit_of_means(part, tasks)))
-    middle = {} if part.aggregates.empty else part.aggregates["iqm"].to_dict()
+    middle = {} if part.aggregates.empty else part.aggregates["iqm"].dropna().to_dict()
     if middle:
         columns.append(Column("IQM", "number"))
     columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))
