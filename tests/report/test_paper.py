@@ -108,6 +108,12 @@ def test_interquartile_means_of_tasks_in_one_unit():
     assert "IQM" in [column.name for column in part.report.blocks["answer"][1].columns]
 
 
+def test_the_interval_of_a_difference_has_the_level_of_the_test():
+    page = compare(table(["A"], 8, shift=9, methods="ab"), alpha=0.01).markdown()
+    assert "simultaneous 99 % interval" in page
+    assert "simultaneous 95 % interval" not in page
+
+
 def test_too_few_seeds_for_any_difference():
     others = stated(table(["A"], 2))["others"]
     assert (others["significant"], others["lacking"]) == (0, "seeds")
