@@ -5,14 +5,15 @@ from __future__ import annotations
 import html
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from relation_tf.registry import PROCEDURES
+from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.report import compare
-from relation_tf.report.sections.paper import CITED, sentences_for_paper
+from relation_tf.report.sections.paper import CITED, CITED_ESTIMATES, sentences_for_paper
 from relation_tf.report.text import references
 from relation_tf.stats import friedman_wilcoxon, steel_dwass, stratified_steel_dwass
 
@@ -85,6 +86,8 @@ def test_one_score_for_each_dataset():
     found = {pair["better"] for pair in said["found"]["found"]}
     assert found == {*result.pairs()["better"].dropna()}
     assert said["found"]["effect"] == "matched-pairs rank-biserial correlation"
+    assert said["friedman"]["cite"] == ["friedman1937", "iman1980"]
+    assert {*said["friedman"]["cite"]}.isdisjoint(said["test"]["cite"])
 
 
 def test_verdicts_against_a_reference():
@@ -127,10 +130,36 @@ def test_without_a_test_there_is_no_paragraph():
 def test_every_test_of_the_package_has_references():
     ours = {name for name in PROCEDURES if PROCEDURES.origin(name).startswith("relation_tf.")}
     assert {*CITED} == ours
-    assert {key for keys in CITED.values() for key in keys} <= {*references()}
+    cited = {key for keys in CITED.values() for key in keys} | {*CITED_ESTIMATES.values()}
+    others = {"friedman1937", "iman1980", "agarwal2021"}  # in sentences of their own
+    assert cited | others == {*references()}
     for entry in references().values():
         assert entry.startswith("@")
         assert entry.count("{") == entry.count("}")
+
+
+@pytest.mark.parametrize(
+    ("test", "cited"),
+    [("steel-dwass", {"cliff1993", "hodges1963"}), ("welch", {"cliff1993"})],
+)
+def test_effects_and_differences_are_cited(test, cited):
+    found = stated(table(["A"], 6), test=test)["found"]
+    assert {*found["cite"].values()} == cited
+    assert {*found["cite"]} <= {found["effect"], found["difference"]}
+    page = compare(table(["A"], 6), test=test).latex()
+    assert all(rf"\cite{{{key}}}" in page for key in cited)
+
+
+def test_a_plugins_test_is_not_said_to_be_two_sided():
+    @register_procedure("one-sided", compares="all-pairs", title="One-sided", symbol="t")
+    def one_sided(samples, alpha=0.05, *, higher_is_better=True):
+        return SimpleNamespace(pvalue=[0.01, 0.02, 0.03])
+
+    try:
+        pages = [compare(table(["A"], 6), test=name).markdown() for name in ("one-sided", "welch")]
+    finally:
+        PROCEDURES.remove("one-sided")
+    assert ["two-sided" in page for page in pages] == [False, True]
 
 
 def test_references_in_each_format():

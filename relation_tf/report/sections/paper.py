@@ -32,14 +32,19 @@ CITED: Mapping[str, tuple[str, ...]] = {
     "mcnemar-control": ("mcnemar1947", "fagerland2013", "holm1979"),
     "stratified-steel-dwass": ("steel1960", "dwass1960", "vanelteren1960"),
     "stratified-steel": ("steel1959", "vanelteren1960"),
-    "friedman-nemenyi": ("friedman1937", "iman1980", "nemenyi1963", "demsar2006"),
-    "friedman-wilcoxon": (
-        "friedman1937", "iman1980", "wilcoxon1945", "holm1979", "benavoli2016",
-    ),
+    "friedman-nemenyi": ("nemenyi1963", "demsar2006"),
+    "friedman-wilcoxon": ("wilcoxon1945", "holm1979", "benavoli2016"),
     "wilcoxon-pairs": ("wilcoxon1945", "holm1979", "benavoli2016"),
     "wilcoxon-holm": ("wilcoxon1945", "holm1979", "benavoli2016"),
-}  # fmt: skip
+}
 """Keys of `templates/references.bib` for each test; others have none."""
+CITED_ESTIMATES: Mapping[str, str] = {
+    "Cliff's delta": "cliff1993",
+    "mean Cliff's delta": "cliff1993",
+    "matched-pairs rank-biserial correlation": "kerby2014",
+    "Hodges-Lehmann difference": "hodges1963",
+}
+"""Key of each effect size and difference."""
 
 
 def citations(procedure: Procedure) -> Sequence[str]:
@@ -72,7 +77,8 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         seeds=[int(sizes.min()), int(sizes.max())],
     )
     if isinstance(result, FriedmanResult):
-        yield state("paper_friedman", **_friedman(result), alpha=alpha)
+        cite = ["friedman1937", "iman1980"]
+        yield state("paper_friedman", **_friedman(result), cite=cite, alpha=alpha)
     yield state(
         "paper_test",
         test=outcome.procedure.title,
@@ -83,7 +89,9 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         alpha=alpha,
     )
     if shown:
-        yield state("paper_found", found=shown, effect=_effect(result), alpha=alpha, **in_unit)
+        named = {"effect": _effect(result), "difference": _difference(result)}
+        cite = {name: CITED_ESTIMATES[name] for name in named.values() if name in CITED_ESTIMATES}
+        yield state("paper_found", found=shown, **named, cite=cite, alpha=alpha, **in_unit)
     if len(pairs) > len(shown):
         yield state(
             "paper_others",
@@ -185,6 +193,12 @@ def _effect(result: Any) -> str:
     if isinstance(result, StratifiedResult):
         return "mean Cliff's delta"
     return "Cliff's delta" if isinstance(result, PairwiseResult) else ""
+
+
+def _difference(result: Any) -> str:
+    """Return the name of the difference."""
+    estimand = getattr(result, "estimand", None)
+    return "difference" if estimand is None else str(estimand.name)
 
 
 @register_section("paper")

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.errors import OptionError
-from relation_tf.registry import Procedure, register_section
+from relation_tf.registry import PROCEDURES, Procedure, register_section
 from relation_tf.report.blocks import (
     MOST_PANELS,
     MOST_ROWS,
@@ -949,6 +949,7 @@ class Tests(Section):
             "tests.jinja",
             part=part,
             scores=part.scores,
+            two_sided=not PROCEDURES.is_of_user(part.scores.test or ""),
             permutations=bool(part.pvalues["asymptotic_pvalue"].notna().any()),
             most_arrangements=MAX_ARRANGEMENTS,
             drawn=sorted(drawn or {PERMUTATIONS}),
