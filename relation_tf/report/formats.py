@@ -207,7 +207,8 @@ def latex(data: ReportData) -> str:
                 lines += _table_in_latex(block, block.paper)
     for picture in figures_for_paper(data):
         lines += _figure_in_latex(picture)
-    return "\n".join([*lines, "", *_REFERENCES, r"\end{document}"]) + "\n"
+    lines += ["", *_REFERENCES] if any(r"\cite{" in line for line in lines) else []
+    return "\n".join([*lines, r"\end{document}"]) + "\n"
 
 
 _REFERENCES = (r"\bibliographystyle{plain}", r"\bibliography{references}")

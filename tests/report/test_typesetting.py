@@ -34,6 +34,20 @@ def test_report_tex_compiles_alone(table_of, tmp_path, seeds):
     assert not pdf.exists()  # it would be that of an earlier report
 
 
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_a_report_without_citations_or_figures_compiles(table_of, tmp_path):
+    page = compare(table_of({"A": {"x": [0.5], "y": [0.6]}})).write(tmp_path, pdf=True)
+    tex, pdf = page.with_name("report.tex"), page.with_name("report.pdf")
+    assert r"\bibliography" not in tex.read_text("utf-8")
+    assert pdf.read_bytes().startswith(b"%PDF")
+    pdf.unlink()
+    shutil.rmtree(tmp_path / "figures")
+    lines = tex.read_text("utf-8").splitlines()
+    tex.write_text("\n".join(x for x in lines if r"\includegraphics" not in x), "utf-8")
+    write_pdf(tmp_path)
+    assert pdf.read_bytes().startswith(b"%PDF")
+
+
 def test_without_latex_one_line_says_what_to_install(folder, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(SuiteError, match="pdflatex"):
