@@ -158,7 +158,7 @@ def _pairs(part: Comparison, over: OverTasks | None) -> pd.DataFrame:
         pairs = part.pvalues.rename(columns={"difference_low": "low", "difference_high": "high"})
         pairs = pairs[pairs["task"].isin(part.scores.main_tasks)].copy()
         pairs.loc[~pairs["higher_is_better"], signed] *= -1
-        return pairs if len(part.tests) > 1 else pairs.assign(task="")
+        return pairs if len(part.scores.main_tasks) > 1 else pairs.assign(task="")
     pairs = over.pairs.assign(task="")
     pairs[_LIMITS] = float("nan")
     if isinstance(over.result, StratifiedResult) and part.scores.comparable:
