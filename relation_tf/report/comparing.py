@@ -212,7 +212,7 @@ def _with_method(scores: Scores, key: str, chosen: Chosen) -> Scores:
     for name in (name for name in names if name not in scores.methods):
         raise OptionError(
             key,
-            f"must be one of {listed(scores.methods)}. Received: {name!r:.80}."
+            f"must be one of {listed(scores.methods, 'or')}. Received: {name!r:.80}."
             f"{did_you_mean(name, scores.methods)}",
         )
     families = []

@@ -91,17 +91,19 @@ class ComparisonOptions:
     )
     test: str | None = option(
         None,
-        "Test of each task. All pairs: steel-dwass (default), brunner-munzel or welch. With "
-        "--control: steel (default), brunner-munzel-control or welch-control. Or a plugin's test. "
-        "A suite's own setting replaces the default.",
+        "Test of each task. All pairs: steel-dwass, brunner-munzel, welch, corrected-t or mcnemar. "
+        "With --control: steel, brunner-munzel-control, welch-control, corrected-t-control or "
+        "mcnemar-control. Or a plugin's test. Default: by the table, steel-dwass for seeds, "
+        "corrected-t for folds, mcnemar for items; a suite's own setting replaces it.",
         "NAME",
         shown=False,
     )
     test_over_tasks: str | None = option(
         None,
-        "Test over tasks. All pairs: stratified-steel-dwass (default) or friedman-nemenyi. With "
-        "--control: stratified-steel (default) or wilcoxon-holm. Or a plugin's test. A suite's own "
-        "setting replaces the default.",
+        "Test over tasks. All pairs: stratified-steel-dwass, friedman-wilcoxon, friedman-nemenyi "
+        "or wilcoxon-pairs. With --control: stratified-steel or wilcoxon-holm. Or a plugin's test. "
+        "Default: by the table, stratified-steel-dwass for several seeds, else friedman-wilcoxon "
+        "(wilcoxon-pairs for two methods); a suite's own setting replaces it.",
         "NAME",
         shown=False,
     )

@@ -325,6 +325,7 @@ def join(
     in_points, points = _factors(sources, table)
     # Tasks of one network in any source share it here.
     networks = [item for source in sources for item in source.scores.networks.items()]
+    replicates = {source.scores.replicate for source in sources}
     scores = Scores(
         table=table[table["task"].isin([*tasks, *averages])],
         methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
@@ -340,8 +341,7 @@ def join(
         networks=dict(sorted(networks, key=lambda item: item[0] != item[1])),
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
-        folds=any(source.scores.folds for source in sources),
-        items=all(source.scores.items for source in sources),
+        replicate=replicates.pop() if len(replicates) == 1 else "fold",
         artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.comparisons import Estimand, PairwiseResult, pairwise_result
@@ -24,17 +26,18 @@ from relation_tf.stats.samples import (
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CorrectedTResult(PairwiseResult):
-    """Result of `corrected_resampled_t` or `mcnemar_holm`, with intervals of mean differences.
+    """Result of `corrected_resampled_t`, with intervals of mean differences.
 
     The intervals are those of the t test, with Bonferroni's correction; p uses Holm's. An interval
     is infinite if the differences of a pair do not vary.
 
     Attributes:
-        ratio: Number of test rows of a fold divided by its training rows; 0 for items.
+        ratio: Number of test rows of a fold divided by its training rows.
     """
 
     ratio: float
 
+    _replicate = "fold"
     estimand = Estimand(
         "difference of means", "It assumes approximately normal means of the differences."
     )
@@ -49,6 +52,50 @@ class CorrectedTResult(PairwiseResult):
             half = float(quantile * error) if error else math.inf
             rows.append((difference, difference - half, difference + half))
         return np.transpose(rows)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class McNemarResult(PairwiseResult):
+    """Result of `mcnemar_holm`, with intervals of the differences of accuracies.
+
+    The intervals are those of Bonett and Price, with Bonferroni's correction; p uses Holm's. They
+    can disagree near alpha, because McNemar's test has no interval.
+
+    References:
+        D. G. Bonett, R. M. Price (2012), Adjusted Wald confidence interval for a difference of
+        binomial proportions based on paired data, Journal of Educational and Behavioral Statistics
+        37, 479-488.
+    """
+
+    _replicate = "item"
+    estimand = Estimand(
+        "difference of accuracies",
+        "The interval is Bonett and Price's for paired items; it can disagree with p near alpha.",
+    )
+
+    def discordant(self) -> pd.DataFrame:
+        """Return the numbers of items that only one method has right, `only_a` and `only_b`."""
+        unlike = [self.samples[b] - self.samples[a] for a, b in self._tested]
+        return self._table(
+            only_a=[int((x < 0).sum()) for x in unlike], only_b=[int((x > 0).sum()) for x in unlike]
+        )
+
+    def _limits(self, level: float) -> FloatArray:
+        from scipy.special import ndtri
+
+        rows: list[tuple[float, float, float]] = []
+        for a, b in self._tested:
+            difference = self.samples[b] - self.samples[a]
+            added = np.append(difference, [1, -1])  # one more item that only one method has right
+            half = -ndtri(level / len(self._tested) / 2) * added.std() / math.sqrt(added.size)
+            center = added.mean()
+            rows.append((difference.mean(), max(-1, center - half), min(1, center + half)))
+        return np.transpose(rows)
+
+
+def _without_delta(result: PairwiseResult) -> dict[str, Any]:
+    """Return the attributes of a test of pairs of scores: Cliff's delta ignores the pairs."""
+    return {**vars(result), "effect_size": math.nan * result.effect_size}
 
 
 def corrected_resampled_t(
@@ -129,7 +176,7 @@ def corrected_resampled_t(
         control=control,
         notes=notes,
     )
-    return CorrectedTResult(**vars(result), ratio=share / (1 - share))
+    return CorrectedTResult(**_without_delta(result), ratio=share / (1 - share))
 
 
 def _corrected(first: FloatArray, second: FloatArray, ratio: float) -> tuple[float, float]:
@@ -147,10 +194,10 @@ def mcnemar_holm(
     *,
     control: Hashable | None = None,
     higher_is_better: bool = True,
-) -> CorrectedTResult:
-    """Compare methods on the same test items with McNemar's exact test.
+) -> McNemarResult:
+    """Compare methods on the same test items with McNemar's mid-p test.
 
-    Each pair is tested with `mcnemar` (mid-p). p is adjusted for several pairs with Holm's method.
+    Each pair is tested with `mcnemar`. p is adjusted for several pairs with Holm's method.
     The result generalizes to other items for these trained models, not to other seeds.
 
     Args:
@@ -161,7 +208,7 @@ def mcnemar_holm(
         higher_is_better: If True, 1 is the better score.
 
     Returns:
-        A `CorrectedTResult`. The statistic is the number of items on which only the second method
+        A `McNemarResult`. The statistic is the number of items on which only the second method
         has a 1, minus that of the first.
 
     Raises:
@@ -197,4 +244,4 @@ def mcnemar_holm(
         higher_is_better=higher_is_better,
         control=control,
     )
-    return CorrectedTResult(**vars(result), ratio=0.0)
+    return McNemarResult(**_without_delta(result))

@@ -14,7 +14,7 @@ import pytest
 from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.report import compare
 from relation_tf.report.sections.paper import CITED, CITED_ESTIMATES, sentences_for_paper
-from relation_tf.report.text import references
+from relation_tf.report.text import references, state
 from relation_tf.stats import friedman_wilcoxon, steel_dwass, stratified_steel_dwass
 
 
@@ -226,3 +226,31 @@ def test_each_sentence_names_the_field_with_its_numbers(scores, options):
             digits = len(shown.partition(".")[2])
             close = [x for x in known if abs(x - float(shown)) <= 0.5001 * 10**-digits]
             assert close or (shown == ".001" and min(known) < 0.001), (number, record)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_p_is_stated_also_without_a_significant_pair(seeds):
+    scores = table(["A"] if seeds > 1 else [f"d{i}" for i in range(6)], seeds, 0, methods="ab")
+    (part,) = compare(scores).data.comparisons.values()
+    said = stated(scores)
+    assert "found" not in said
+    assert said["others"]["pvalue"] == part.outcome.pairs["pvalue"].min()
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("steel-dwass", "with the Steel-Dwass test"), ("steel", "with Steel's test"),
+    ("stratified-steel-dwass", "the stratified Steel-Dwass test"),
+    ("corrected-t", "the corrected resampled t test"),
+    ("brunner-munzel", "the Brunner-Munzel test with Holm's"),
+    ("wilcoxon-pairs", "with Wilcoxon's signed-rank test"),
+])  # fmt: skip
+def test_name_of_a_test_in_a_sentence(name, words):
+    values = {"cite": [], "by_task": 0, "control": None, "pvalues": "", "drawn": None}
+    assert words in str(state("paper_test", test=PROCEDURES[name].title, alpha=0.05, **values))
+
+
+def test_an_infinite_f_is_left_out():
+    rows = [(f"d{i}", name, i + place) for i in range(8) for place, name in enumerate("abc")]
+    report = compare(pd.DataFrame(rows, columns=["task", "method", "score"]))
+    assert "χ²" in report.markdown()
+    assert "∞" not in report.markdown()

@@ -26,6 +26,7 @@ from relation_tf.report.scores import Scores
 from relation_tf.report.sections.learning_time import time_statements
 from relation_tf.report.sections.runs import scored_sets
 from relation_tf.report.sections.tests import (
+    OverTasks,
     cautions,
     diagram_of,
     differences,
@@ -115,6 +116,7 @@ def leading(part: Comparison, lost: Collection[str]) -> Statement | None:
     return state(
         "leading",
         methods=best,
+        among=len(table),
         measure=measure,
         lower_is_better=lower,
         tasks=tasks,
@@ -166,18 +168,9 @@ def findings(part: Comparison) -> Iterator[Statement]:
         yield from tested_among(part)
         if part.learning_times is not None:
             yield from time_statements(part.learning_times, part.results.suite)
-    if over_tasks is not None:
-        better = winners(over_tasks.pairs)
-        yield state(
-            "over_tasks",
-            test=over_tasks.procedure.title,
-            tasks=len(over_tasks.tasks),
-            alpha=scores.alpha,
-            better=better,
-            others=len(over_tasks.pairs) - len(better),
-            lacking=lacking(over_tasks.result, f"{over_tasks.procedure.unit}s", scores),
-            control=scores.control,
-        )
+    together = [] if over_tasks is None else [_together(over_tasks, scores)]
+    if part.outcome is not None:
+        yield from together
     if not part.tests:
         if over_tasks is None or not over_tasks.generalizes:
             yield _no_test(scores, over_tasks=over_tasks is not None)
@@ -185,11 +178,27 @@ def findings(part: Comparison) -> Iterator[Statement]:
     yield from cautions(part)
     on_average = part.pvalues["task"].isin(scores.averages)
     yield from _single_tasks(part.pvalues[~on_average], scores)
+    if part.outcome is None:
+        yield from together
+
+
+def _together(test: OverTasks, scores: Scores) -> Statement:
+    better = winners(test.pairs)
+    return state(
+        "over_tasks",
+        test=test.procedure.title,
+        tasks=len(test.tasks),
+        alpha=scores.alpha,
+        better=better,
+        others=len(test.pairs) - len(better),
+        lacking=lacking(test.result, f"{test.procedure.unit}s", scores),
+        control=scores.control,
+    )
 
 
 def brief(part: Comparison) -> list[Statement]:
     """Return the short answer without single tasks, if a test over tasks summarizes them."""
-    if part.over_tasks is None or not part.tests:
+    if part.over_tasks is None or part.outcome is None or not part.tests:
         return part.findings
     kept = {"tested_among", "over_tasks", "too_few_seeds", "times_to_target", "faster_to_target"}
     return [finding for finding in part.findings if finding.kind in kept]
@@ -253,7 +262,7 @@ def _single_tasks(pvalues: pd.DataFrame, scores: Scores) -> Iterator[Statement]:
             "no_difference",
             tasks=[*rows["task"].unique()],
             pairs=others if decided else [],
-            seeds=_seeds(rows),
+            seeds=_seeds(rows, scores),
             control=scores.control,
             **common,
         )
@@ -274,13 +283,13 @@ def _pair(rows: pd.DataFrame, scores: Scores, common: Mapping[str, Any]) -> Stat
         on=better,
         worse_on=worse,
         undecided=len(undecided),
-        seeds=_seeds(undecided) if len(undecided) else "",
+        seeds=_seeds(undecided, scores) if len(undecided) else "",
         **common,
     )
 
 
-def _seeds(pairs: pd.DataFrame) -> str:
-    return number_of_seeds([*pairs["n_a"], *pairs["n_b"]])
+def _seeds(pairs: pd.DataFrame, scores: Scores) -> str:
+    return number_of_seeds([*pairs["n_a"], *pairs["n_b"]], scores.replicate)
 
 
 # ---- The section ----
@@ -331,6 +340,7 @@ def _limits(data: ReportData) -> Iterator[Statement]:
         yield state(
             "scope",
             one_score=data.scores.seeds == 1,
+            replicate=data.scores.replicate,
             generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
             rows=any("variance" in part.rows for part in parts),
         )
@@ -357,7 +367,7 @@ def _first_screen(part: Comparison) -> list[Block]:
             scores=part.scores,
             table=_standing_table(part),
             figure=_best_figure(part),
-            diagram=diagram_of(part),
+            diagram=diagram_of(part) if part.outcome else None,
         )
     tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
     reasons = {reason for table in tables for reason in table["reason"]}

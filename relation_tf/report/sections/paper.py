@@ -11,10 +11,17 @@ import pandas as pd
 from relation_tf.registry import PROCEDURES, Procedure, register_section
 from relation_tf.report.blocks import Block, Section, Sentences, by_method, rows_of
 from relation_tf.report.text import Statement, state
-from relation_tf.stats import FriedmanResult, PairwiseResult, SignedRankResult, StratifiedResult
+from relation_tf.stats import (
+    FriedmanResult,
+    McNemarResult,
+    PairwiseResult,
+    SignedRankResult,
+    StratifiedResult,
+)
 
 if TYPE_CHECKING:
     from relation_tf.report.data import Comparison
+    from relation_tf.report.sections.tests import OverTasks
 
 _MOST_PAIRS = 6  # with their numbers in a paragraph
 _LIMITS = ["difference", "low", "high"]
@@ -56,14 +63,19 @@ def citations(procedure: Procedure) -> Sequence[str]:
 def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
     """Yield what a paragraph states: methods, tests, significant pairs, scope and verdicts.
 
-    There are none without a test. `found` has the significant pairs, at most six: the better and
-    the worse method, p, the effect and the difference, each with its interval if it is known.
+    There are none without a test; only folds and items have tests by task. `found` has the
+    significant pairs, at most six: the better and the worse method, p, the effect and the
+    difference, each with its interval if it is known.
     """
-    outcome, scores, over = part.outcome, part.scores, part.over_tasks
-    if outcome is None or outcome.pairs.empty:
+    outcome, scores = part.outcome, part.scores
+    over = part.over_tasks if outcome else None
+    tested = part.pvalues if over is None else over.pairs
+    if tested.empty or (outcome is None and not scores.paired):
         return
-    result = part.tests[scores.main_tasks[0]] if over is None else over.result
-    pairs, alpha, control = _pairs(part, result), scores.alpha, scores.control
+    tests = {task: part.tests[task] for task in scores.main_tasks if task in part.tests}
+    result = next(iter(tests.values())) if over is None else over.result
+    procedure = scores.procedure if over is None else over.procedure
+    pairs, alpha, control = _pairs(part, over), scores.alpha, scores.control
     sizes = scores.table.groupby(["task", "method"]).size()
     null = getattr(result, "null", None)
     decided = pairs[pairs["better"].notna()].sort_values("pvalue", kind="stable")
@@ -75,21 +87,28 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         control=control,
         tasks=scores.main_tasks if over is None else over.tasks,
         seeds=[int(sizes.min()), int(sizes.max())],
+        replicate=scores.replicate,
     )
     if isinstance(result, FriedmanResult):
-        cite = ["friedman1937", "iman1980"]
-        yield state("paper_friedman", **_friedman(result), cite=cite, alpha=alpha)
+        tests_of_ranks = ["friedman1937", "iman1980"]
+        yield state("paper_friedman", **_friedman(result), cite=tests_of_ranks, alpha=alpha)
     yield state(
         "paper_test",
-        test=outcome.procedure.title,
-        cite=[*citations(outcome.procedure)],
+        test=procedure.title,
+        cite=[*citations(procedure)],
+        by_task=len(tests) if outcome is None else 0,
         control=control,
         pvalues=getattr(null, "method", ""),
         drawn=getattr(null, "permutations", None),
         alpha=alpha,
     )
+    for task, test in tests.items() if over is None else ():
+        if isinstance(test, McNemarResult) and test.higher_is_better:
+            where = task if len(tests) > 1 else ""
+            yield state("paper_items", task=where, **_items(test), alpha=alpha)
     if shown:
-        named = {"effect": _effect(result), "difference": _difference(result)}
+        effect = _effect(result) if shown[0]["effect"] else ""
+        named = {"effect": effect, "difference": _difference(result)}
         cite = {name: CITED_ESTIMATES[name] for name in named.values() if name in CITED_ESTIMATES}
         yield state("paper_found", found=shown, **named, cite=cite, alpha=alpha, **in_unit)
     if len(pairs) > len(shown):
@@ -98,7 +117,8 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
             significant=len(decided),
             others=len(pairs) - len(decided),
             named=len(shown),
-            lacking=outcome.lacking,
+            pvalue=float(pairs["pvalue"].min()),
+            lacking=outcome.lacking if outcome else "",
             attainable=float(getattr(result, "attainable_pvalue", 0.0)),
             alpha=alpha,
         )
@@ -109,6 +129,8 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
             yield state("paper_aggregates", methods=methods, cite=["agarwal2021"], **in_unit)
     if over is not None:
         yield state("paper_scope", over="datasets" if over.generalizes else "tasks")
+    elif scores.paired:
+        yield state("paper_scope", over=scores.replicate)
     verdicts = part.verdicts
     if verdicts is not None and verdicts.mean is not None:
         yield state(
@@ -138,19 +160,31 @@ def magnitude(delta: float) -> str:
     return ("negligible", "small", "medium", "large")[bisect((0.147, 0.33, 0.474), abs(delta))]
 
 
-def _pairs(part: Comparison, result: Any) -> pd.DataFrame:
+def _pairs(part: Comparison, over: OverTasks | None) -> pd.DataFrame:
     """Return the pairs with effects and differences, positive if the second method is better."""
-    if part.over_tasks is None:
-        (task, *_), signed = part.scores.main_tasks, ["effect_size", "effect_low", "effect_high"]
+    if over is None:
+        signed = ["effect_size", "effect_low", "effect_high", *_LIMITS]
         pairs = part.pvalues.rename(columns={"difference_low": "low", "difference_high": "high"})
-        pairs = pairs[pairs["task"] == task].copy()
-        pairs[[*signed, *_LIMITS]] *= -1 if task in part.scores.lower_is_better else 1
-        return pairs
-    pairs = part.over_tasks.pairs.copy()
+        pairs = pairs[pairs["task"].isin(part.scores.main_tasks)].copy()
+        pairs.loc[~pairs["higher_is_better"], signed] *= -1
+        return pairs if len(part.scores.main_tasks) > 1 else pairs.assign(task="")
+    pairs = over.pairs.assign(task="")
     pairs[_LIMITS] = float("nan")
-    if isinstance(result, StratifiedResult) and part.scores.comparable:
-        pairs[_LIMITS] = result.confidence_interval()[_LIMITS].to_numpy(dtype=float)
+    if isinstance(over.result, StratifiedResult) and part.scores.comparable:
+        pairs[_LIMITS] = over.result.confidence_interval()[_LIMITS].to_numpy(dtype=float)
     return pairs
+
+
+def _items(test: McNemarResult) -> dict[str, Any]:
+    """Return accuracies, and the items that only one method of a pair has right, with p."""
+    pairs = test.discordant().assign(pvalue=test.pairs()["pvalue"])[:_MOST_PAIRS]
+    return {
+        "accuracies": {str(name): float(x.mean()) for name, x in test.samples.items()},
+        "counts": [
+            {"only": {row.a: row.only_a, row.b: row.only_b}, "pvalue": row.pvalue}
+            for row in rows_of(pairs)
+        ],
+    }
 
 
 def _numbers(pair: Any) -> dict[str, Any]:
@@ -164,11 +198,12 @@ def _numbers(pair: Any) -> dict[str, Any]:
         return [sign * value, *ends]
 
     return {
+        "task": pair.task,
         "better": pair.better,
         "worse": pair.a if pair.better == pair.b else pair.b,
         "pvalue": float(pair.pvalue),
         "effect": turned(pair.effect_size, pair.effect_low, pair.effect_high),
-        "magnitude": magnitude(pair.effect_size),
+        "magnitude": "" if pair.effect_size != pair.effect_size else magnitude(pair.effect_size),
         "difference": turned(pair.difference, pair.low, pair.high),
     }
 
