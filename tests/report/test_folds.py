@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relation_tf.errors import SuiteError
 from relation_tf.report import compare
 from relation_tf.report.sections.paper import sentences_for_paper
 from relation_tf.stats import corrected_resampled_t, mcnemar_holm
@@ -32,12 +33,6 @@ def test_folds_have_their_own_test_in_any_order():
         assert test.procedure.title.startswith("corrected resampled t test")
 
 
-def test_a_fold_that_a_method_lacks_is_left_out():
-    scores = table().iloc[1:]
-    (test,) = compare(scores).data.comparisons[""].tests.values()
-    assert [len(own) for own in test.samples.values()] == [4, 4]
-
-
 def items(**chances):
     """Return a table of 200 right and wrong items; by default, two of three methods are alike."""
     draws = np.random.default_rng(0).random(200)
@@ -54,6 +49,18 @@ def only_comparison(scores, **options):
 def stated(part):
     """Return the values of the sentences for a paper by their kinds."""
     return {said.kind: dict(said.values) for said in sentences_for_paper(part)}
+
+
+def test_a_fold_that_a_method_lacks_is_left_out():
+    scores = table().iloc[1:]
+    (test,) = compare(scores).data.comparisons[""].tests.values()
+    assert [len(own) for own in test.samples.values()] == [4, 4]
+
+
+def test_seeds_and_folds_are_not_joined():
+    folds, seeds = table(), table(["B"]).rename(columns={"fold": "seed"})
+    with pytest.raises(SuiteError, match="seeds"):
+        compare(folds, seeds)
 
 
 @pytest.mark.parametrize(
