@@ -107,6 +107,13 @@ class ComparisonOptions:
         "NAME",
         shown=False,
     )
+    test_share: float | None = option(
+        None,
+        "Share of the rows in the test set of a fold, for the corrected resampled t test: 0.1 for "
+        "repeated 10-fold cross-validation. Required for more than 20 folds.",
+        "SHARE",
+        shown="one in all folds",
+    )
     reference: Chosen | None = option(
         None,
         "Judge all methods against this one: better, no worse, worse or inconclusive. With "
@@ -148,6 +155,9 @@ class ComparisonOptions:
         if self.alpha is not None and not 0 < self.alpha < 0.5:
             fault = f"must be a number between 0 and 0.5. Received: {self.alpha!r}"
             raise OptionError("alpha", fault)
+        if self.test_share is not None and not 0 < self.test_share < 1:
+            fault = f"must be a number between 0 and 1. Received: {self.test_share!r}"
+            raise OptionError("test_share", fault)
         if self.failed_as is not None and not abs(self.failed_as) <= LARGEST_SCORE:
             fault = f"must be a number of at most {LARGEST_SCORE:g} in size. Received: "
             raise OptionError("failed_as", f"{fault}{self.failed_as:g}")

@@ -59,6 +59,7 @@ class Scores:
         timed: If True, nothing was trained and the scores are speeds.
         test: Statistical procedure, by default Steel-Dwass, or Steel's test with a control.
         test_over_tasks: Procedure over tasks, by default stratified Steel-Dwass or Steel.
+        test_share: Share of the test rows of a fold, if it is given.
         reference: Method to judge the others against; by default the control.
         reference_declared: If True, the suites of the runs declare reference and margin.
         margin: Largest acceptable score decrease from it, in the unit of a page.
@@ -89,6 +90,7 @@ class Scores:
     of_tables: Collection[str] = ()
     test: str | None = None
     test_over_tasks: str | None = None
+    test_share: float | None = None
     reference: str | None = None
     reference_declared: bool = False
     margin: float | None = None

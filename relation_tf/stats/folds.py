@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relation_tf.errors import OptionError
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.comparisons import Estimand, PairwiseResult, pairwise_result
 from relation_tf.stats.items import mcnemar
@@ -22,6 +23,8 @@ from relation_tf.stats.samples import (
     index_pairs,
     rank_samples,
 )
+
+_MOST_FOLDS = 20  # beyond, they are probably those of a repeated cross-validation
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -122,8 +125,9 @@ def corrected_resampled_t(
         alpha: Level of the test.
         control: Method to compare all others with; by default all pairs are compared.
         higher_is_better: If True, higher scores are better.
-        test_share: Share of the rows in the test set of a fold, in (0, 1). Default: one in k, as in
-            a k-fold cross-validation.
+        test_share: Share of the rows in the test set of a fold, in (0, 1): 0.1 for 10 folds, also
+            if these are repeated. Default: one in all folds, as in one k-fold cross-validation;
+            required for more than 20 folds.
 
     Returns:
         A `CorrectedTResult` with signed t; `print` shows it.
@@ -157,6 +161,12 @@ def corrected_resampled_t(
     folds = groups[0].size
     if test_share is not None:
         check_probability("test_share", test_share)
+    elif folds > _MOST_FOLDS:
+        raise OptionError(
+            "test_share",
+            f"must be given for more than {_MOST_FOLDS} folds, such as 0.1 for repeated 10-fold "
+            f"cross-validation. Received: {folds} folds",
+        )
     share = 1 / folds if test_share is None else test_share
     statistics, pvalues, notes = [], [], []
     for i, j in index_pairs(len(groups), control is not None):

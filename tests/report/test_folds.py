@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relation_tf.errors import SuiteError
+from relation_tf.errors import OptionError, SuiteError
 from relation_tf.report import compare
 from relation_tf.report.sections.paper import sentences_for_paper
 from relation_tf.stats import corrected_resampled_t, mcnemar_holm
@@ -55,6 +55,34 @@ def test_a_fold_that_a_method_lacks_is_left_out():
     scores = table().iloc[1:]
     (test,) = compare(scores).data.comparisons[""].tests.values()
     assert [len(own) for own in test.samples.values()] == [4, 4]
+
+
+def repeated():
+    """Return 10 times 10 folds, as `cv_results_` of scikit-learn."""
+    scores = np.random.default_rng(0).normal(size=(2, 100))
+    scores[1] += 0.2
+    folds = {f"split{i}_test_score": scores[:, i] for i in range(100)}
+    return pd.DataFrame({"model": ["a", "b"], **folds})
+
+
+def test_repeated_folds_need_their_share():
+    with pytest.raises(OptionError, match="test_share"):
+        str(compare(repeated()))
+    part = only_comparison(repeated(), test_share=0.1)
+    samples = dict(zip("ab", repeated().iloc[:, 1:].to_numpy(), strict=True))
+    expected = corrected_resampled_t(samples, test_share=0.1)
+    assert part.tests["score"].pvalue.loc["a", "b"] == expected.pvalue.loc["a", "b"]
+    assert "test rows of a fold: 0.1." in compare(repeated(), test_share=0.1).markdown()
+    shown = only_comparison(repeated(), reference="a", margin=0.1, test_share=0.1).verdicts
+    low, high = expected.confidence_interval().loc[0, ["low", "high"]]
+    assert [*shown.tasks["score"].loc["b", ["low", "high"]]] == pytest.approx([low, high])
+
+
+def test_seeds_have_no_share():
+    with pytest.raises(OptionError, match="test_share"):
+        compare(table(), columns={"seed": "fold"}, test_share=0.1)
+    with pytest.raises(OptionError, match="test_share"):
+        compare(table(), test_share=1)
 
 
 def test_seeds_and_folds_are_not_joined():

@@ -59,6 +59,7 @@ def test_level_with_folds_of_one_data_set():
     ({"a": [1, 2, 3], "b": [1, 2]}, {}, "same folds"),
     ({"a": [1], "b": [2]}, {}, "at least 2 numbers"),
     ({"a": [1, 2], "b": [2, np.nan]}, {}, "must be finite"),
+    ({"a": range(21), "b": [0] * 21}, {}, "test_share: must be given"),
     ({"a": [1, 2], "b": [2, 4]}, {"test_share": 1.5}, "`test_share` must be between 0 and 1"),
 ])  # fmt: skip
 def test_wrong_arguments(samples, options, message):

@@ -109,6 +109,8 @@ def _test(scores: Scores, task: str) -> PairwiseResult | None:
         "higher_is_better": task not in scores.lower_is_better,
     }
     options |= {} if control is None else {"control": control}
+    if "test_share" in inspect.signature(procedure.function).parameters:
+        options["test_share"] = scores.test_share
     result = procedure.function(samples, **options)
     _check_level("test", result, scores)
     if isinstance(result, PairwiseResult):
@@ -948,6 +950,7 @@ class Tests(Section):
             return []
         nulls = [test.null for test in part.tests.values() if test.null is not None]
         drawn = {null.permutations for null in nulls if null.method == "monte-carlo"}
+        ratios = {x.ratio for x in part.tests.values() if isinstance(x, CorrectedTResult)}
         return blocks(
             "tests.jinja",
             part=part,
@@ -957,4 +960,5 @@ class Tests(Section):
             effects=bool(part.pvalues["effect_size"].notna().any()),
             most_arrangements=MAX_ARRANGEMENTS,
             drawn=sorted(drawn or {PERMUTATIONS}),
+            test_shares=sorted(ratio / (1 + ratio) for ratio in ratios),
         )

@@ -170,7 +170,8 @@ def _judge_pairs(
     """Judge by the intervals of the default test of folds or items; p of the margin is unknown."""
     test = PROCEDURES[default_procedure(reference, replicate=scores.replicate)].function
     higher, margin = task not in scores.lower_is_better, scores.margin_of(task)
-    result = test(samples, control=reference, higher_is_better=higher)
+    share = {"test_share": scores.test_share} if scores.replicate == "fold" else {}
+    result = test(samples, control=reference, higher_is_better=higher, **share)
     # Intervals have the same level on all tasks.
     intervals = result.confidence_interval(1 - scores.alpha * (len(samples) - 1) / methods)
     factor, rows = scores.factor(task) * (1 if higher else -1), {}
