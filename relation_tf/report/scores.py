@@ -367,12 +367,16 @@ class Scores:
         return {name: samples[name] for name in self.methods if name in samples}
 
     def tested(self, task: str) -> dict[str, list[float]]:
-        """Return `samples`, of pairs only those of the folds or items that all methods have."""
-        samples = self.samples(task)
-        if not self.paired:
+        """Return `samples`, those of pairs in the order of the folds or items.
+
+        A test of pairs has NaN where a method lacks one; others have those of all methods only.
+        """
+        samples, paired = self.samples(task), self.procedure.paired
+        if not self.paired and not paired:
             return samples
         table = self.table[self.table["task"] == task]
-        wide = table.pivot(index="seed", columns="method", values="score").dropna()
+        wide = table.pivot(index="seed", columns="method", values="score")
+        wide = wide if paired else wide.dropna()
         return {name: wide[name].tolist() for name in samples}
 
     @cached_property

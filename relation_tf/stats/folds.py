@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,12 +18,17 @@ from relation_tf.stats.items import mcnemar
 from relation_tf.stats.pair_tests import holm
 from relation_tf.stats.samples import (
     FloatArray,
+    RankedSamples,
     Samples,
     check_finite,
     check_probability,
+    control_first,
     index_pairs,
     rank_samples,
+    read_groups,
 )
+
+Scores: TypeAlias = Mapping[Hashable, FloatArray]
 
 _MOST_FOLDS = 20  # beyond, they are probably those of a repeated cross-validation
 
@@ -50,8 +56,8 @@ class CorrectedTResult(PairwiseResult):
 
         rows: list[tuple[float, float, float]] = []
         for a, b in self._tested:
-            difference, error = _corrected(self.samples[a], self.samples[b], self.ratio)
-            quantile = -stdtrit(self.samples[a].size - 1, level / len(self._tested) / 2)
+            difference, error, folds = _corrected(self.samples[a], self.samples[b], self.ratio)
+            quantile = -stdtrit(folds - 1, level / len(self._tested) / 2)
             half = float(quantile * error) if error else math.inf
             rows.append((difference, difference - half, difference + half))
         return np.transpose(rows)
@@ -88,17 +94,39 @@ class McNemarResult(PairwiseResult):
 
         rows: list[tuple[float, float, float]] = []
         for a, b in self._tested:
-            difference = self.samples[b] - self.samples[a]
+            difference = _differences(self.samples[a], self.samples[b])
             added = np.append(difference, [1, -1])  # one more item that only one method has right
             half = -ndtri(level / len(self._tested) / 2) * added.std() / math.sqrt(added.size)
             center = added.mean()
-            rows.append((difference.mean(), max(-1, center - half), min(1, center + half)))
+            mean = difference.mean() if difference.size else math.nan
+            rows.append((mean, max(-1, center - half), min(1, center + half)))
         return np.transpose(rows)
 
 
-def _without_delta(result: PairwiseResult) -> dict[str, Any]:
+def _without_delta(result: PairwiseResult, scores: Scores) -> dict[str, Any]:
     """Return the attributes of a test of pairs of scores: Cliff's delta ignores the pairs."""
-    return {**vars(result), "effect_size": math.nan * result.effect_size}
+    return {**vars(result), "samples": scores, "effect_size": math.nan * result.effect_size}
+
+
+def _differences(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the differences on the folds or items that both methods have."""
+    differences = second - first
+    return differences[~np.isnan(differences)]
+
+
+def _read(samples: Samples, control: Hashable | None) -> tuple[Scores, RankedSamples]:
+    """Return the scores, with NaN where a method lacks one, and the ranks of the others."""
+    scores = control_first(read_groups(samples), control)
+    known = {name: group[~np.isnan(group)] for name, group in scores.items()}
+    return scores, rank_samples(known)
+
+
+def _left_out(scores: Scores, control: Hashable | None, unit: str) -> Iterator[str]:
+    """Yield notes on the pairs that are tested on fewer folds or items."""
+    for a, b in itertools.combinations(scores, 2):
+        number, total = _differences(scores[a], scores[b]).size, scores[a].size
+        if number < total and control in (None, a):
+            yield f"{a} and {b}: both have scores on {number} of {total} {unit}s"
 
 
 def corrected_resampled_t(
@@ -118,10 +146,12 @@ def corrected_resampled_t(
     `t = mean(d) / sqrt((1 / k + r) var(d))`
 
     with k - 1 degrees of freedom. p is adjusted for several pairs with Holm's method. A pair whose
-    differences do not vary over the folds is not tested (p = 1, with a note).
+    differences do not vary over the folds, or with fewer than two common folds, is not tested
+    (p = 1, with a note).
 
     Args:
-        samples: Scores of each method, as in `steel_dwass`; fold i of all methods is at place i.
+        samples: Scores of each method, as in `steel_dwass`; fold i of all methods is at place i. A
+            pair is tested without the folds where one of its methods has NaN, with a note.
         alpha: Level of the test.
         control: Method to compare all others with; by default all pairs are compared.
         higher_is_better: If True, higher scores are better.
@@ -151,11 +181,11 @@ def corrected_resampled_t(
     from scipy.special import stdtr
 
     check_probability("alpha", alpha)
-    ranked = rank_samples(samples, control, higher_is_better=higher_is_better)
-    names, groups = list(ranked.scores), list(ranked.scores.values())
-    sizes = {name: group.size for name, group in ranked.scores.items()}
-    for name, group in ranked.scores.items():
-        check_finite(group, name, 2)
+    scores, ranked = _read(samples, control)
+    names, groups = list(scores), list(scores.values())
+    sizes = {name: group.size for name, group in scores.items()}
+    for name, group in scores.items():
+        check_finite(np.where(np.isnan(group), 0, group), name, 2)
     if len({*sizes.values()}) > 1:
         raise ValueError(f"all methods must have the same folds. Received: numbers {sizes}")
     folds = groups[0].size
@@ -168,14 +198,15 @@ def corrected_resampled_t(
             f"cross-validation. Received: {folds} folds",
         )
     share = 1 / folds if test_share is None else test_share
-    statistics, pvalues, notes = [], [], []
+    statistics, pvalues, notes = [], [], [*_left_out(scores, control, "fold")]
     for i, j in index_pairs(len(groups), control is not None):
-        difference, error = _corrected(groups[i], groups[j], share / (1 - share))
+        difference, error, common = _corrected(groups[i], groups[j], share / (1 - share))
         statistic = difference / error if error else 0.0
         statistics.append(statistic)
-        pvalues.append(float(2 * stdtr(folds - 1, -abs(statistic))) if error else 1.0)
+        pvalues.append(float(2 * stdtr(common - 1, -abs(statistic))) if error else 1.0)
         if not error:
-            notes.append(f"{names[i]} and {names[j]}: not tested, equal differences on all folds")
+            why = "equal differences on all" if common > 1 else "fewer than two common"
+            notes.append(f"{names[i]} and {names[j]}: not tested, {why} folds")
     result = pairwise_result(
         PROCEDURES["corrected-t" if control is None else "corrected-t-control"],
         ranked,
@@ -186,16 +217,17 @@ def corrected_resampled_t(
         control=control,
         notes=notes,
     )
-    return CorrectedTResult(**_without_delta(result), ratio=share / (1 - share))
+    return CorrectedTResult(**_without_delta(result, scores), ratio=share / (1 - share))
 
 
-def _corrected(first: FloatArray, second: FloatArray, ratio: float) -> tuple[float, float]:
-    """Return the mean difference and its standard error; 0 if the differences do not vary."""
-    differences = second - first
-    if np.ptp(differences) <= 1e-12 * np.abs([first, second]).max():
-        return float(differences.mean()), 0.0
+def _corrected(first: FloatArray, second: FloatArray, ratio: float) -> tuple[float, float, int]:
+    """Return mean difference, standard error (0 if they do not vary) and number of differences."""
+    differences = _differences(first, second)
+    mean = float(differences.mean()) if differences.size else math.nan
+    if differences.size < 2 or np.ptp(differences) <= 1e-12 * np.nanmax(np.abs([first, second])):
+        return mean, 0.0, differences.size
     variance = (1 / differences.size + ratio) * differences.var(ddof=1)
-    return float(differences.mean()), math.sqrt(variance)
+    return mean, math.sqrt(variance), differences.size
 
 
 def mcnemar_holm(
@@ -212,7 +244,8 @@ def mcnemar_holm(
 
     Args:
         samples: Scores of each method, as in `steel_dwass`: 1 for a right item, 0 for a wrong one;
-            item i of all methods is at place i.
+            item i of all methods is at place i. A pair is tested without the items where one of its
+            methods has NaN, with a note.
         alpha: Level of the test.
         control: Method to compare all others with; by default all pairs are compared.
         higher_is_better: If True, 1 is the better score.
@@ -233,25 +266,24 @@ def mcnemar_holm(
         0.0215
     """
     check_probability("alpha", alpha)
-    ranked = rank_samples(samples, control, higher_is_better=higher_is_better)
-    groups = list(ranked.scores.values())
-    if (
-        len({group.size for group in groups}) > 1
-        or not np.isin(np.concatenate(groups), (0, 1)).all()
-    ):
+    scores, ranked = _read(samples, control)
+    groups = list(scores.values())
+    known = np.isin(np.concatenate(list(ranked.scores.values())), (0, 1))
+    if len({group.size for group in groups}) > 1 or not known.all():
         raise ValueError("all methods must have a score of 0 or 1 on the same items")
-    truth = np.ones(groups[0].size)
-    tests = [
-        mcnemar(groups[i], groups[j], truth)
-        for i, j in index_pairs(len(groups), control is not None)
+    unlike = [
+        _differences(groups[i], groups[j]) for i, j in index_pairs(len(groups), control is not None)
     ]
+    # Right only with the second method, or only with the first one.
+    pvalues = [mcnemar(x < 0, x > 0, np.ones(x.size)).pvalue if x.size else 1.0 for x in unlike]
     result = pairwise_result(
         PROCEDURES["mcnemar" if control is None else "mcnemar-control"],
         ranked,
-        [test.difference * test.num_rows for test in tests],
-        holm(np.array([test.pvalue for test in tests])),
+        [float(x.sum()) for x in unlike],
+        holm(np.array(pvalues)),
         alpha=alpha,
         higher_is_better=higher_is_better,
         control=control,
+        notes=_left_out(scores, control, "item"),
     )
-    return McNemarResult(**_without_delta(result))
+    return McNemarResult(**_without_delta(result, scores))

@@ -58,14 +58,18 @@ for _name, _procedure in {
     "welch": Procedure(welch, "all-pairs", f"Welch's test {_HOLM}", "t"),
     "welch-control": Procedure(welch, "against-control", f"Welch's test {_HOLM}", "t"),
     "corrected-t": Procedure(
-        corrected_resampled_t, "all-pairs", f"corrected resampled t test {_HOLM}", "t"
+        corrected_resampled_t, "all-pairs", f"corrected resampled t test {_HOLM}", "t",
+        paired=True,
     ),
     "corrected-t-control": Procedure(
-        corrected_resampled_t, "against-control", f"corrected resampled t test {_HOLM}", "t"
+        corrected_resampled_t, "against-control", f"corrected resampled t test {_HOLM}", "t",
+        paired=True,
     ),
-    "mcnemar": Procedure(mcnemar_holm, "all-pairs", f"McNemar's mid-p test {_HOLM}", "b − c"),
+    "mcnemar": Procedure(
+        mcnemar_holm, "all-pairs", f"McNemar's mid-p test {_HOLM}", "b − c", paired=True
+    ),
     "mcnemar-control": Procedure(
-        mcnemar_holm, "against-control", f"McNemar's mid-p test {_HOLM}", "b − c"
+        mcnemar_holm, "against-control", f"McNemar's mid-p test {_HOLM}", "b − c", paired=True
     ),
     "stratified-steel-dwass": Procedure(
         stratified_steel_dwass, "over-tasks", "stratified Steel-Dwass", "W*",

@@ -53,8 +53,36 @@ def stated(part):
 
 def test_a_fold_that_a_method_lacks_is_left_out():
     scores = table().iloc[1:]
-    (test,) = compare(scores).data.comparisons[""].tests.values()
-    assert [len(own) for own in test.samples.values()] == [4, 4]
+    part = only_comparison(scores)
+    assert part.pvalues[["n_a", "n_b"]].to_numpy().tolist() == [[4, 4]]
+    assert part.tests["A"].ratio == 0.25  # of five folds
+
+
+def test_a_method_that_lacks_folds_changes_no_other_pair():
+    scores = table().pivot(index="fold", columns="model", values="acc").reset_index()
+    third = scores.assign(c=np.where(scores["fold"] < 4, np.nan, scores["a"]))
+    shown = only_comparison(third).pvalues.set_index(["a", "b"])
+    alone = only_comparison(scores).pvalues.set_index(["a", "b"])
+    for name in ("statistic", "difference", "n_a"):
+        assert shown.loc[("a", "b"), name] == pytest.approx(alone.loc[("a", "b"), name])
+    assert shown.loc[("a", "c"), ["n_a", "pvalue"]].tolist() == [1, 1]
+    verdicts = only_comparison(third, reference="a", margin=0.1).verdicts
+    assert [*verdicts.tasks["score"].index] == ["b"]
+
+
+@pytest.mark.parametrize("scores", [table(), items(a=0.6, b=0.7)])
+def test_scores_of_other_folds_or_items_have_no_test(scores):
+    ids = scores.columns[scores.columns.isin(["fold", "item"])][0]
+    names = scores[ids].astype(str)
+    if ids == "fold":
+        apart = scores.assign(fold=names.mask(scores["model"] == "b", "b" + names))
+    else:
+        apart = scores.melt("item", ["a", "b"], "model", "acc")
+        apart["item"] = apart["model"] + apart["item"].astype(str)
+    part = only_comparison(apart)
+    assert part.tests == {}
+    (said,) = (x for x in part.findings if x.kind == "no_test")
+    assert (said.values["reason"], said.values["replicate"]) == ("unpaired", ids)
 
 
 def repeated():

@@ -6,6 +6,7 @@ from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from relation_tf.registry import PROCEDURES, Procedure, register_section
@@ -179,7 +180,7 @@ def _items(test: McNemarResult) -> dict[str, Any]:
     """Return accuracies, and the items that only one method of a pair has right, with p."""
     pairs = test.discordant().assign(pvalue=test.pairs()["pvalue"])[:_MOST_PAIRS]
     return {
-        "accuracies": {str(name): float(x.mean()) for name, x in test.samples.items()},
+        "accuracies": {str(name): float(np.nanmean(x)) for name, x in test.samples.items()},
         "counts": [
             {"only": {row.a: row.only_a, row.b: row.only_b}, "pvalue": row.pvalue}
             for row in rows_of(pairs)

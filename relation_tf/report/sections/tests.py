@@ -56,7 +56,7 @@ from relation_tf.stats.comparisons import NOT_SIGNIFICANT, name_pairs, table_of_
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
-from relation_tf.stats.samples import control_first, rank_samples, unequal_spread
+from relation_tf.stats.samples import control_first, index_pairs, rank_samples, unequal_spread
 from relation_tf.terminal import advance
 from relation_tf.words import at_least, format_level, pvalue_only, signed
 
@@ -98,12 +98,20 @@ def compare_methods(scores: Scores) -> dict[str, PairwiseResult]:
 
 
 def _test(scores: Scores, task: str) -> PairwiseResult | None:
-    """Test a task; None unless two methods have two scores and the control has any."""
+    """Test a task; None unless two methods have two scores and the control has any.
+
+    In a test of pairs, two methods must have scores of the same two folds or items.
+    """
     samples: dict[Any, list[float]] = {**scores.tested(task)}
     control, procedure = scores.control, scores.procedure
     sizes = sorted(len(values) for values in samples.values())
     if len(sizes) < 2 or sizes[-2] < 2 or (control is not None and control not in samples):
         return None
+    if procedure.paired:
+        known = [~np.isnan(values) for values in control_first(samples, control).values()]
+        pairs = index_pairs(len(known), control is not None)
+        if max((known[i] & known[j]).sum() for i, j in pairs) < 2:
+            return None
     options: dict[str, Any] = {
         "alpha": scores.alpha,
         "higher_is_better": task not in scores.lower_is_better,
@@ -208,11 +216,12 @@ def _columns_of(test: PairwiseResult, factor: float) -> dict[str, Sequence[Any]]
         shifts = {name: factor * intervals[name].to_numpy(dtype=float) for name in shifts}
     towards_b = test.directions() * (1 if test.higher_is_better else -1)
     rows = zip(pairs["a"], pairs["b"], towards_b, strict=True)
+    sizes = [*map(test.sizes, pairs["a"], pairs["b"])]
     return {
         "asymptotic_pvalue": unknown,
         **pairs,
-        "n_a": [len(test.samples[name]) for name in pairs["a"]],
-        "n_b": [len(test.samples[name]) for name in pairs["b"]],
+        "n_a": [size for size, _ in sizes],
+        "n_b": [size for _, size in sizes],
         "difference": shifts["difference"],
         "difference_low": shifts["low"],
         "difference_high": shifts["high"],

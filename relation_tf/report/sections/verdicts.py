@@ -184,7 +184,8 @@ def _judge_pairs(
 
 def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:
     """Return the samples with two scores or more."""
-    return {name: [factor * x for x in xs] for name, xs in samples.items() if len(xs) > 1}
+    enough = {name: xs for name, xs in samples.items() if np.isfinite(xs).sum() > 1}
+    return {name: [factor * x for x in xs] for name, xs in enough.items()}
 
 
 def _withheld(
