@@ -74,23 +74,22 @@ class McNemarResult(PairwiseResult):
     )
 
     def discordant(self) -> pd.DataFrame:
-        """Return the numbers of items that only one method has right, `only_a` and `only_b`."""
-        unlike = [self.samples[b] - self.samples[a] for a, b in self._tested]
-        return self._table(
-            only_a=[int((x < 0).sum()) for x in unlike], only_b=[int((x > 0).sum()) for x in unlike]
-        )
+        """Return the numbers of items that only a or only b has right, and p, of each pair."""
+        only_b, only_a = ((sign * self._differences > 0).sum(axis=1) for sign in (1, -1))
+        return self._table(only_a=only_a, only_b=only_b, pvalue=self._of_pairs("pvalue"))
+
+    @property
+    def _differences(self) -> FloatArray:
+        return np.array([self.samples[b] - self.samples[a] for a, b in self._tested])
 
     def _limits(self, level: float) -> FloatArray:
         from scipy.special import ndtri
 
-        rows: list[tuple[float, float, float]] = []
-        for a, b in self._tested:
-            difference = self.samples[b] - self.samples[a]
-            added = np.append(difference, [1, -1])  # one more item that only one method has right
-            half = -ndtri(level / len(self._tested) / 2) * added.std() / math.sqrt(added.size)
-            center = added.mean()
-            rows.append((difference.mean(), max(-1, center - half), min(1, center + half)))
-        return np.transpose(rows)
+        # One more item that only the first method has right, and one of the second.
+        added = np.pad(self._differences, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, 1)))
+        half = -ndtri(level / len(added) / 2) * added.std(axis=1) / math.sqrt(added.shape[1])
+        ends = (np.clip(added.mean(axis=1) + side * half, -1, 1) for side in (-1, 1))
+        return np.array([self._differences.mean(axis=1), *ends])
 
 
 def _without_delta(result: PairwiseResult) -> dict[str, Any]:
