@@ -83,24 +83,24 @@ class McNemarResult(PairwiseResult):
     )
 
     def discordant(self) -> pd.DataFrame:
-        """Return the numbers of items that only one method has right, `only_a` and `only_b`."""
-        unlike = [self.samples[b] - self.samples[a] for a, b in self._tested]
-        return self._table(
-            only_a=[int((x < 0).sum()) for x in unlike], only_b=[int((x > 0).sum()) for x in unlike]
-        )
+        """Return the numbers of items that only a or only b has right, and p, of each pair."""
+        only_b, only_a = ((sign * self._differences > 0).sum(axis=1) for sign in (1, -1))
+        return self._table(only_a=only_a, only_b=only_b, pvalue=self._of_pairs("pvalue"))
+
+    @property
+    def _differences(self) -> FloatArray:
+        return np.array([self.samples[b] - self.samples[a] for a, b in self._tested])
 
     def _limits(self, level: float) -> FloatArray:
         from scipy.special import ndtri
 
-        rows: list[tuple[float, float, float]] = []
-        for a, b in self._tested:
-            difference = _differences(self.samples[a], self.samples[b])
-            added = np.append(difference, [1, -1])  # one more item that only one method has right
-            half = -ndtri(level / len(self._tested) / 2) * added.std() / math.sqrt(added.size)
-            center = added.mean()
-            mean = difference.mean() if difference.size else math.nan
-            rows.append((mean, max(-1, center - half), min(1, center + half)))
-        return np.transpose(rows)
+        # One more item that only the first method has right, and one of the second.
+        added = np.pad(self._differences, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, 1)))
+        number = np.isfinite(added).sum(axis=1)
+        half = -ndtri(level / len(added) / 2) * np.nanstd(added, axis=1) / np.sqrt(number)
+        ends = (np.clip(np.nanmean(added, axis=1) + side * half, -1, 1) for side in (-1, 1))
+        with np.errstate(invalid="ignore"):  # no common items
+            return np.array([np.nansum(self._differences, axis=1) / (number - 2), *ends])
 
 
 def _without_delta(result: PairwiseResult, scores: Scores) -> dict[str, Any]:

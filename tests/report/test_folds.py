@@ -191,7 +191,7 @@ def test_paragraph_on_items():
     assert said["paper_items"]["accuracies"] == pytest.approx(dict(scores[["a", "b"]].mean()))
     (counts,) = said["paper_items"]["counts"]
     only_b = int((scores["b"] > scores["a"]).sum())
-    assert counts == {"only": {"a": 0, "b": only_b}, "pvalue": pvalue}
+    assert counts == {"a": "a", "b": "b", "only_a": 0, "only_b": only_b, "pvalue": pvalue}
     assert said["paper_others"]["pvalue"] == pvalue
     assert "mid-p" in said["paper_test"]["test"]
 

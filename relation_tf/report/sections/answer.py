@@ -26,7 +26,6 @@ from relation_tf.report.scores import Scores
 from relation_tf.report.sections.learning_time import time_statements
 from relation_tf.report.sections.runs import scored_sets
 from relation_tf.report.sections.tests import (
-    OverTasks,
     cautions,
     diagram_of,
     differences,
@@ -168,9 +167,18 @@ def findings(part: Comparison) -> Iterator[Statement]:
         yield from tested_among(part)
         if part.learning_times is not None:
             yield from time_statements(part.learning_times, part.results.suite)
-    together = [] if over_tasks is None else [_together(over_tasks, scores)]
-    if part.outcome is not None:
-        yield from together
+    if over_tasks is not None:
+        better = winners(over_tasks.pairs)
+        yield state(
+            "over_tasks",
+            test=over_tasks.procedure.title,
+            tasks=len(over_tasks.tasks),
+            alpha=scores.alpha,
+            better=better,
+            others=len(over_tasks.pairs) - len(better),
+            lacking=lacking(over_tasks.result, f"{over_tasks.procedure.unit}s", scores),
+            control=scores.control,
+        )
     if not part.tests:
         if over_tasks is None or not over_tasks.generalizes:
             yield _no_test(scores, over_tasks=over_tasks is not None)
@@ -178,22 +186,6 @@ def findings(part: Comparison) -> Iterator[Statement]:
     yield from cautions(part)
     on_average = part.pvalues["task"].isin(scores.averages)
     yield from _single_tasks(part.pvalues[~on_average], scores)
-    if part.outcome is None:
-        yield from together
-
-
-def _together(test: OverTasks, scores: Scores) -> Statement:
-    better = winners(test.pairs)
-    return state(
-        "over_tasks",
-        test=test.procedure.title,
-        tasks=len(test.tasks),
-        alpha=scores.alpha,
-        better=better,
-        others=len(test.pairs) - len(better),
-        lacking=lacking(test.result, f"{test.procedure.unit}s", scores),
-        control=scores.control,
-    )
 
 
 def brief(part: Comparison) -> list[Statement]:

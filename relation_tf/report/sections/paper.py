@@ -31,13 +31,9 @@ CITED: Mapping[str, tuple[str, ...]] = {
     "steel-dwass": ("steel1960", "dwass1960", "critchlow1991"),
     "steel": ("steel1959",),
     "brunner-munzel": ("brunner2000", "holm1979"),
-    "brunner-munzel-control": ("brunner2000", "holm1979"),
     "welch": ("welch1947", "holm1979"),
-    "welch-control": ("welch1947", "holm1979"),
     "corrected-t": ("nadeau2003", "holm1979"),
-    "corrected-t-control": ("nadeau2003", "holm1979"),
     "mcnemar": ("mcnemar1947", "fagerland2013", "holm1979"),
-    "mcnemar-control": ("mcnemar1947", "fagerland2013", "holm1979"),
     "stratified-steel-dwass": ("steel1960", "dwass1960", "vanelteren1960"),
     "stratified-steel": ("steel1959", "vanelteren1960"),
     "friedman-nemenyi": ("nemenyi1963", "demsar2006"),
@@ -45,7 +41,7 @@ CITED: Mapping[str, tuple[str, ...]] = {
     "wilcoxon-pairs": ("wilcoxon1945", "holm1979", "benavoli2016"),
     "wilcoxon-holm": ("wilcoxon1945", "holm1979", "benavoli2016"),
 }
-"""Keys of `templates/references.bib` for each test; others have none."""
+"""Keys of `templates/references.bib` for each test, also against a control; others have none."""
 CITED_ESTIMATES: Mapping[str, str] = {
     "Cliff's delta": "cliff1993",
     "mean Cliff's delta": "cliff1993",
@@ -57,8 +53,8 @@ CITED_ESTIMATES: Mapping[str, str] = {
 
 def citations(procedure: Procedure) -> Sequence[str]:
     """Return the keys of the references of a test."""
-    names = [name for name in CITED if PROCEDURES[name] is procedure]
-    return CITED[names[0]] if names else ()
+    names = (name for name, known in PROCEDURES.items() if known is procedure)
+    return CITED.get(next(names, "").removesuffix("-control"), ())
 
 
 def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
@@ -105,8 +101,13 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
     )
     for task, test in tests.items() if over is None else ():
         if isinstance(test, McNemarResult) and test.higher_is_better:
-            where = task if len(tests) > 1 else ""
-            yield state("paper_items", task=where, **_items(test), alpha=alpha)
+            yield state(
+                "paper_items",
+                task=task if len(tests) > 1 else "",
+                accuracies={str(name): float(np.nanmean(x)) for name, x in test.samples.items()},
+                counts=test.discordant()[:_MOST_PAIRS].to_dict("records"),
+                alpha=alpha,
+            )
     if shown:
         effect = _effect(result) if shown[0]["effect"] else ""
         named = {"effect": effect, "difference": _difference(result)}
@@ -174,18 +175,6 @@ def _pairs(part: Comparison, over: OverTasks | None) -> pd.DataFrame:
     if isinstance(over.result, StratifiedResult) and part.scores.comparable:
         pairs[_LIMITS] = over.result.confidence_interval()[_LIMITS].to_numpy(dtype=float)
     return pairs
-
-
-def _items(test: McNemarResult) -> dict[str, Any]:
-    """Return accuracies, and the items that only one method of a pair has right, with p."""
-    pairs = test.discordant().assign(pvalue=test.pairs()["pvalue"])[:_MOST_PAIRS]
-    return {
-        "accuracies": {str(name): float(np.nanmean(x)) for name, x in test.samples.items()},
-        "counts": [
-            {"only": {row.a: row.only_a, row.b: row.only_b}, "pvalue": row.pvalue}
-            for row in rows_of(pairs)
-        ],
-    }
 
 
 def _numbers(pair: Any) -> dict[str, Any]:

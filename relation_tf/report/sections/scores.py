@@ -248,9 +248,8 @@ class ScoreDots(Section):
     def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return the figure; nothing for items, or one score each on several tasks."""
         self.heading = f"Scores by {data.scores.replicate}"
-        if data.scores.replicate == "item" or (
-            data.scores.seeds == 1 and len(data.scores.tasks) > 1
-        ):
+        single = data.scores.seeds == 1 and len(data.scores.tasks) > 1
+        if single or data.scores.replicate == "item":
             return []
         picture = score_dots(data.scores, data.drawn, data.collapsed)
         if not picture.panels:

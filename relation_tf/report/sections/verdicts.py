@@ -141,8 +141,8 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
                 higher_is_better=task not in scores.lower_is_better, num_methods=1 + len(judged),
             ).table  # fmt: skip
         tasks[task] = _withheld(table, reference, [task], failed)
-    with_mean = scores.comparable and not scores.timed and not scores.paired
-    averaged = scores.by_network if with_mean else {}
+    has_mean = scores.comparable and not (scores.timed or scores.paired)
+    averaged = scores.by_network if has_mean else {}
     networks = {name: _enough(means) for name, means in averaged.items() if name not in unlearned}
     common = {name: means for name, means in networks.items() if {reference, *judged} <= {*means}}
     mean = None
@@ -174,12 +174,12 @@ def _judge_pairs(
     result = test(samples, control=reference, higher_is_better=higher, **share)
     # Intervals have the same level on all tasks.
     intervals = result.confidence_interval(1 - scores.alpha * (len(samples) - 1) / methods)
-    factor, rows = scores.factor(task) * (1 if higher else -1), {}
-    for name, row in by_method(intervals.set_index("b")).items():
-        low, high = sorted([factor * row.low, factor * row.high])
-        verdict = judge_interval(low, high, margin)
-        rows[name] = factor * row.difference, low, high, margin, math.nan, verdict, high < -margin
-    return pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
+    table = intervals.set_index("b")[COLUMNS[:3]].rename_axis(None) * scores.factor(task)
+    if not higher:
+        table = -table.rename(columns={"low": "high", "high": "low"})
+    verdicts = [judge_interval(a, b, margin) for a, b in table[["low", "high"]].to_numpy()]
+    table = table.assign(margin=margin, pvalue=math.nan, verdict=verdicts)
+    return table.assign(beyond_margin=table["high"] < -margin)[COLUMNS]
 
 
 def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:
