@@ -358,10 +358,11 @@ class PairwiseResult(PrintedResult):
                 f"{self.procedure.title} has no confidence intervals; use steel_dwass, steel, "
                 "welch or brunner_munzel"
             )
+        null = self.null if level == self.alpha else self.null.complete()
         return shift_intervals(
             self._by_task(),
-            self.null.pairs,
-            self.null.critical_statistic(level),
+            null.pairs,
+            null.critical_statistic(level),
             accept_zero=self._of_pairs("pvalue") >= level,
             worst=-np.inf if self.higher_is_better else np.inf,
         )
