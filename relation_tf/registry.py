@@ -343,6 +343,8 @@ class Procedure:
         equal_spread: If True, the test assumes equal SDs; results warn of ratios above 3:1.
         needs_control: If True, a test over tasks also takes `control=`.
         least_methods: Smallest number of methods.
+        paired: If True, the scores at the same place are those of one fold or item, and NaN where a
+            method has none.
     """
 
     function: Callable[..., Any]
@@ -353,6 +355,7 @@ class Procedure:
     equal_spread: bool = False
     needs_control: bool = False
     least_methods: int = 2
+    paired: bool = False
 
     @property
     def against_control(self) -> bool:

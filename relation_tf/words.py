@@ -78,7 +78,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], last_word: str = "and") -> str:
     """Join names as a sentence lists them; of more than 60, 20 are named. Empty without names.
 
     Example:
@@ -88,7 +88,7 @@ def listed(names: Sequence[str]) -> str:
     if len(names) > _MOST_LISTED:
         names = [*names[:_FEW_LISTED], f"{len(names) - _FEW_LISTED:,} others"]
     *most, last = names or [""]
-    return f"{', '.join(most)} and {last}" if most else last
+    return f"{', '.join(most)} {last_word} {last}" if most else last
 
 
 def first_of(shown: int, total: int, noun: str) -> str:
@@ -101,10 +101,10 @@ def first_of(shown: int, total: int, noun: str) -> str:
     return f"the first {shown:,} of {total:,} {noun}"
 
 
-def number_of_seeds(sizes: Sequence[int]) -> str:
-    """Return the numbers of seeds of samples, such as `3 to 5 seeds`."""
+def number_of_seeds(sizes: Sequence[int], noun: str = "seed") -> str:
+    """Return the numbers of seeds, or of another noun, of samples, such as `3 to 5 seeds`."""
     fewest, most = min(sizes), max(sizes)
-    return count(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
+    return count(most, noun) if fewest == most else f"{fewest} to {most} {noun}s"
 
 
 def format_pvalue(pvalue: float, alpha: float = 0.05, decimals: int = 3) -> str:

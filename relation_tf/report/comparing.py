@@ -121,7 +121,9 @@ def with_test(scores: Scores, given: ComparisonOptions) -> Scores:
     if given.test_over_tasks is not None:
         _check_test("test_over_tasks", given.test_over_tasks, scores.control, over_tasks=True)
         scores = replace(scores, test_over_tasks=given.test_over_tasks)
-    return scores
+    if given.test_share is not None and scores.replicate != "fold":
+        raise OptionError("test_share", f"needs scores of folds. Received: {scores.replicate}s")
+    return replace(scores, test_share=given.test_share)
 
 
 def _check_test(option: str, name: str, control: str | None, *, over_tasks: bool) -> None:
@@ -212,7 +214,7 @@ def _with_method(scores: Scores, key: str, chosen: Chosen) -> Scores:
     for name in (name for name in names if name not in scores.methods):
         raise OptionError(
             key,
-            f"must be one of {listed(scores.methods)}. Received: {name!r:.80}."
+            f"must be one of {listed(scores.methods, 'or')}. Received: {name!r:.80}."
             f"{did_you_mean(name, scores.methods)}",
         )
     families = []

@@ -184,8 +184,9 @@ class Comparison:
 
     @cached_property
     def findings(self) -> list[Statement]:
-        """The short answer: what the tests found, and what they cannot show."""
-        return [*findings(self)]
+        """The short answer: what the tests found, the main one first, and what they cannot show."""
+        by_task = self.outcome is None
+        return sorted(findings(self), key=lambda said: by_task and said.kind == "over_tasks")
 
     @cached_property
     def learning_times(self) -> LearningTimes | None:

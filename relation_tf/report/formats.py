@@ -186,16 +186,9 @@ def latex(data: ReportData) -> str:
     """Return a document with the paragraph, tables and figures for papers.
 
     It needs `references.bib` and the PDF files of `figures_for_paper` next to it. A table wider
-    than a line is shrunk to fit.
+    than a line is shrunk to fit. Letters that the font lacks are shown as their code points.
     """
-    lines = [
-        r"\documentclass{article}",
-        r"\usepackage[T1]{fontenc}",
-        r"\usepackage{textcomp,booktabs,graphicx,tikz}",
-        r"\begin{document}",
-        "",
-        rf"\section*{{{escape_latex(data.title)}}}",
-    ]
+    lines = ["", rf"\section*{{{escape_latex(data.title)}}}", r"\lackingnote"]
     for block in data.blocks.get("paper", ()):
         if isinstance(block, Sentences | Heading):
             texts = block.texts if isinstance(block, Sentences) else [block.text]
@@ -207,9 +200,26 @@ def latex(data: ReportData) -> str:
                 lines += _table_in_latex(block, block.paper)
     for picture in figures_for_paper(data):
         lines += _figure_in_latex(picture)
-    return "\n".join([*lines, "", *_REFERENCES, r"\end{document}"]) + "\n"
+    lines += ["", *_REFERENCES] if any(r"\cite{" in line for line in lines) else []
+    letters = sorted({letter for line in lines for letter in line if not letter.isascii()})
+    declared = [rf"\letter{{{ord(letter):04X}}}{{{letter}}}" for letter in letters]
+    head = [_PREAMBLE, *declared, r"\begin{document}"]
+    return "\n".join([*head, *lines, r"\end{document}"]) + "\n"
 
 
+_PREAMBLE = r"""\documentclass{article}
+\ifdefined\DeclareUnicodeCharacter\usepackage[T1]{fontenc}\fi
+\usepackage{textcomp,booktabs,graphicx,tikz}
+\newcommand\lackingnote{}
+\newcommand\lacking[1]{\gdef\lackingnote{[U+#1] and similar: letters that the font lacks.}}
+\ifdefined\DeclareUnicodeCharacter
+\newcommand\letter[2]{\ifcsname u8:\detokenize{#2}\endcsname\else
+\lacking{#1}\DeclareUnicodeCharacter{#1}{[U+#1]}\fi}
+\else
+\normalfont
+\newcommand\letter[2]{\iffontchar\font"#1 \else\lacking{#1}\catcode"#1=13
+\begingroup\lccode`\~="#1 \lowercase{\endgroup\protected\def~}{[U+#1]}\fi}
+\fi"""
 _REFERENCES = (r"\bibliographystyle{plain}", r"\bibliography{references}")
 
 

@@ -91,19 +91,28 @@ class ComparisonOptions:
     )
     test: str | None = option(
         None,
-        "Test of each task. All pairs: steel-dwass (default), brunner-munzel or welch. With "
-        "--control: steel (default), brunner-munzel-control or welch-control. Or a plugin's test. "
-        "A suite's own setting replaces the default.",
+        "Test of each task. All pairs: steel-dwass, brunner-munzel, welch, corrected-t or mcnemar. "
+        "With --control: steel, brunner-munzel-control, welch-control, corrected-t-control or "
+        "mcnemar-control. Or a plugin's test. Default: by the table, steel-dwass for seeds, "
+        "corrected-t for folds, mcnemar for items; a suite's own setting replaces it.",
         "NAME",
         shown=False,
     )
     test_over_tasks: str | None = option(
         None,
-        "Test over tasks. All pairs: stratified-steel-dwass (default) or friedman-nemenyi. With "
-        "--control: stratified-steel (default) or wilcoxon-holm. Or a plugin's test. A suite's own "
-        "setting replaces the default.",
+        "Test over tasks. All pairs: stratified-steel-dwass, friedman-wilcoxon, friedman-nemenyi "
+        "or wilcoxon-pairs. With --control: stratified-steel or wilcoxon-holm. Or a plugin's test. "
+        "Default: by the table, stratified-steel-dwass for several seeds, else friedman-wilcoxon "
+        "(wilcoxon-pairs for two methods); a suite's own setting replaces it.",
         "NAME",
         shown=False,
+    )
+    test_share: float | None = option(
+        None,
+        "Share of the rows in the test set of a fold, for the corrected resampled t test: 0.1 for "
+        "repeated 10-fold cross-validation. Required for more than 20 folds.",
+        "SHARE",
+        shown="one in all folds",
     )
     reference: Chosen | None = option(
         None,
@@ -146,6 +155,9 @@ class ComparisonOptions:
         if self.alpha is not None and not 0 < self.alpha < 0.5:
             fault = f"must be a number between 0 and 0.5. Received: {self.alpha!r}"
             raise OptionError("alpha", fault)
+        if self.test_share is not None and not 0 < self.test_share < 1:
+            fault = f"must be a number between 0 and 1. Received: {self.test_share!r}"
+            raise OptionError("test_share", fault)
         if self.failed_as is not None and not abs(self.failed_as) <= LARGEST_SCORE:
             fault = f"must be a number of at most {LARGEST_SCORE:g} in size. Received: "
             raise OptionError("failed_as", f"{fault}{self.failed_as:g}")

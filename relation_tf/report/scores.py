@@ -17,6 +17,7 @@ from relation_tf.errors import join_names
 from relation_tf.registry import PROCEDURES, TASKS, Procedure
 from relation_tf.stats import default_over_tasks, default_procedure
 from relation_tf.stats.directions import Direction, state_directions, unlike_units
+from relation_tf.stats.samples import Replicate
 from relation_tf.tasks.datasets import GLUE, counted_as
 from relation_tf.words import GLUE_AVERAGE
 
@@ -49,8 +50,7 @@ class Scores:
         directions: Direction of each task; averages have that of their tasks.
         control: Method to compare all others with; by default all pairs are compared.
         same_unit: If True, all tasks are declared to have one unit.
-        folds: If True, scores of a seed are pairs: seeds are folds of a cross-validation, or items.
-        items: If True, seeds are test items, with a score of 0 or 1.
+        replicate: What the column `seed` has. The scores of a fold or item are pairs.
         in_points: If True, scores are fractions and a page shows them times 100.
         points: Other display factors by task, for metrics in other units.
         of_tables: Tasks of tables, which do not name the units of their scores.
@@ -59,6 +59,7 @@ class Scores:
         timed: If True, nothing was trained and the scores are speeds.
         test: Statistical procedure, by default Steel-Dwass, or Steel's test with a control.
         test_over_tasks: Procedure over tasks, by default stratified Steel-Dwass or Steel.
+        test_share: Share of the test rows of a fold, if it is given.
         reference: Method to judge the others against; by default the control.
         reference_declared: If True, the suites of the runs declare reference and margin.
         margin: Largest acceptable score decrease from it, in the unit of a page.
@@ -79,8 +80,7 @@ class Scores:
     averages: Sequence[str] = ()
     directions: Mapping[str, Direction] = field(default_factory=dict)
     control: str | None = None
-    folds: bool = False
-    items: bool = False
+    replicate: Replicate = "seed"
     same_unit: bool = False
     in_points: bool = False
     alpha: float = 0.05
@@ -90,6 +90,7 @@ class Scores:
     of_tables: Collection[str] = ()
     test: str | None = None
     test_over_tasks: str | None = None
+    test_share: float | None = None
     reference: str | None = None
     reference_declared: bool = False
     margin: float | None = None
@@ -242,15 +243,20 @@ class Scores:
     @property
     def procedure(self) -> Procedure:
         """The statistical procedure."""
-        default = default_procedure(self.control, folds=self.folds, items=self.items)
+        default = default_procedure(self.control, replicate=self.replicate)
         return PROCEDURES.find(self.test or default)
+
+    @property
+    def paired(self) -> bool:
+        """If True, the scores of a fold or item are pairs."""
+        return self.replicate != "seed"
 
     @property
     def procedure_over_tasks(self) -> Procedure:
         """The statistical procedure over tasks."""
         default = default_over_tasks(
             self.control,
-            num_seeds=1 if self.folds else most_seeds(self.table),
+            num_seeds=1 if self.paired else most_seeds(self.table),
             num_methods=self.table["method"].nunique(),
         )
         return PROCEDURES.find(self.test_over_tasks or default)
@@ -342,6 +348,8 @@ class Scores:
 
     @cached_property
     def _digits(self) -> dict[str, int]:
+        if self.replicate == "item":
+            return {}
         deviations = self.table.groupby(["task", "method"])["score"].std()
         sizes = self.table["score"].abs().groupby(self.table["task"]).max()
         # Ignore deviations that are rounding errors.
@@ -357,6 +365,19 @@ class Scores:
         """Return the scores of a task's seeds by method, without methods that have none."""
         samples = self._samples.get(task, {})
         return {name: samples[name] for name in self.methods if name in samples}
+
+    def tested(self, task: str) -> dict[str, list[float]]:
+        """Return `samples`, those of pairs in the order of the folds or items.
+
+        A test of pairs has NaN where a method lacks one; others have those of all methods only.
+        """
+        samples, paired = self.samples(task), self.procedure.paired
+        if not self.paired and not paired:
+            return samples
+        table = self.table[self.table["task"] == task]
+        wide = table.pivot(index="seed", columns="method", values="score")
+        wide = wide if paired else wide.dropna()
+        return {name: wide[name].tolist() for name in samples}
 
     @cached_property
     def _samples(self) -> dict[str, dict[str, list[float]]]:

@@ -39,6 +39,7 @@ from relation_tf.report.table_files import read_table_file
 from relation_tf.report.text import Statement, state
 from relation_tf.settings import first_fault
 from relation_tf.stats.directions import Direction, read_name
+from relation_tf.stats.samples import Replicate
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
 
@@ -340,8 +341,7 @@ def join(
         networks=dict(sorted(networks, key=lambda item: item[0] != item[1])),
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
-        folds=any(source.scores.folds for source in sources),
-        items=all(source.scores.items for source in sources),
+        replicate=_replicate(sources),
         artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )
@@ -512,6 +512,19 @@ def _check_timed(sources: Sequence[LoadedScores]) -> None:
             f"timed suites cannot be compared with trained ones. Received: {timed[0]} (timed) and "
             f"{learned[0]} (trained)"
         )
+
+
+def _replicate(sources: Sequence[LoadedScores]) -> Replicate:
+    """Return what the column `seed` has in all sources with more than one score."""
+    several = {source.scores.replicate: source for source in sources if source.scores.seeds > 1}
+    if len(several) > 1:
+        received = join_names([f"{kind}s in {x.label}" for kind, x in several.items()], " and ")
+        raise OptionError(
+            "columns",
+            "must say what the scores are: seeds, folds and items have different tests. Received: "
+            f"{received}. Compare them separately, or use seed=COLUMN if all are independent runs",
+        )
+    return next(iter(several), sources[0].scores.replicate)
 
 
 def _check_units(sources: Sequence[LoadedScores], directions: Mapping[str, Direction]) -> None:

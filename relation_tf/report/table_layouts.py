@@ -20,6 +20,7 @@ from relation_tf.errors import DataError, did_you_mean, join_names, quote
 from relation_tf.registry import TASKS
 from relation_tf.report.options import COLUMNS
 from relation_tf.stats.directions import read_name
+from relation_tf.stats.samples import Replicate
 from relation_tf.words import count
 
 Key: TypeAlias = Literal["task", "method", "seed", "score", "metric", "split", "diverged"]
@@ -74,7 +75,7 @@ class LongTable:
         rows: Columns `task`, `method`, `seed` and `score`, and, if known, `metric`, `split` and
             `diverged`; the index has the place of each row.
         layout: How the table was read, for one line.
-        rows_are: `"seed"`; `"fold"` if the seeds are folds of a cross-validation, which share
+        replicate: `"seed"`; `"fold"` if the seeds are folds of a cross-validation, which share
             training rows, or `"item"` if they are items with scores of 0 or 1. The user can say
             that they are independent: `--columns seed=fold`.
         unused: Columns that differ between rows and have no meaning.
@@ -82,7 +83,7 @@ class LongTable:
 
     rows: pd.DataFrame
     layout: str
-    rows_are: str = "seed"
+    replicate: Replicate = "seed"
     unused: Sequence[str] = ()
 
 
@@ -165,13 +166,14 @@ def understand(
         long = long[~long["task"].isin(averages)]
         how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, averages)])}"]))
     long = _with_seeds(long)
-    seed, rows_are = _words(found.named.get("seed", how)), "seed"
+    seed = _words(found.named.get("seed", how))
+    replicate: Replicate = "seed"
     if "seed" not in columns and "fold" in seed:
-        rows_are = "fold"
+        replicate = "fold"
     if "seed" not in columns and seed in _ITEMS and {*map(parsed, long["score"])} <= {0, 1}:
-        rows_are = "item"
+        replicate = "item"
     unused = [name for name in found.others if found.cells[name].nunique() > 1]
-    return LongTable(long, _layout(long, found, how, rows_are), rows_are, unused)
+    return LongTable(long, _layout(long, found, how, replicate), replicate, unused)
 
 
 def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:

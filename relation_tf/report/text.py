@@ -266,7 +266,13 @@ def chunks(template: str, **values: Any) -> Iterator[tuple[str, Any]]:
             yield "", _in_a_line(text)
 
 
+_GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ"
+_NAMED = (
+    "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
+    "upsilon varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+)
 _LATEX = {
+    **{x: rf"$\{name}$" for x, name in zip(_GREEK, _NAMED.split(), strict=True)},
     **{x: f"\\{x}" for x in "&%$#_{}"},
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -286,12 +292,11 @@ _LATEX = {
     "↓": r"$\downarrow$",
     "†": r"\dag{}",
     "∞": r"$\infty$",
-    "α": r"$\alpha$",
-    "χ": r"$\chi$",
     "²": "$^2$",
     "≤": r"$\leq$",
     "≥": r"$\geq$",
 }  # fmt: skip
+_ESCAPED = re.compile(rf"[{re.escape(''.join({*_LATEX} - {'-'}))}]|-(?=-)")
 
 
 def escape_latex(value: Any) -> str:
@@ -302,4 +307,4 @@ def escape_latex(value: Any) -> str:
         50 \% of a\_b
     """
     text = " ".join(str(value).split())
-    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞αχ²≤≥`]|-(?=-)", lambda match: _LATEX[match[0]], text)
+    return _ESCAPED.sub(lambda match: _LATEX[match[0]], text)

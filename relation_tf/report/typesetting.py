@@ -34,9 +34,13 @@ def write_pdf(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         for name in ("report.tex", "references.bib"):
             shutil.copy(folder / name, place)
-        shutil.copytree(folder / "figures", Path(place) / "figures")
+        if (folder / "figures").is_dir():
+            shutil.copytree(folder / "figures", Path(place) / "figures")
         environment = {**os.environ, "SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
+        cites = r"\bibliography{" in (folder / "report.tex").read_text("utf-8")
         for step in _STEPS[installed[0]]:
+            if step[0] == "bibtex" and not cites:
+                continue
             try:
                 done = subprocess.run(
                     step, cwd=place, env=environment, capture_output=True, timeout=_LIMIT,

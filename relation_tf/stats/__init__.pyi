@@ -9,6 +9,7 @@ from .estimates import interquartile_mean as interquartile_mean
 from .estimates import mean_interval as mean_interval
 from .estimates import probability_of_improvement as probability_of_improvement
 from .folds import CorrectedTResult as CorrectedTResult
+from .folds import McNemarResult as McNemarResult
 from .folds import corrected_resampled_t as corrected_resampled_t
 from .folds import mcnemar_holm as mcnemar_holm
 from .items import RowTest as RowTest

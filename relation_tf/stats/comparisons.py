@@ -25,11 +25,19 @@ from relation_tf.stats.permutation import (
 from relation_tf.stats.samples import (
     FloatArray,
     RankedSamples,
+    Replicate,
     check_probability,
     index_pairs,
     spread_notes,
 )
-from relation_tf.words import count, format_level, format_pvalue, number_of_seeds, pvalue_only
+from relation_tf.words import (
+    capital,
+    count,
+    format_level,
+    format_pvalue,
+    number_of_seeds,
+    pvalue_only,
+)
 
 NOT_SIGNIFICANT = "no significant difference"
 
@@ -168,7 +176,8 @@ class PairwiseResult(PrintedResult):
         pvalue: Family-wise p of each pair.
         asymptotic_pvalue: Asymptotic p, for comparison with published work only; None for a
             procedure without one.
-        effect_size: Cliff's delta, with the sign of the difference.
+        effect_size: Cliff's delta, with the sign of the difference; NaN for a test of pairs of
+            scores, whose effect is the difference of means.
         samples: Method -> its scores as given, in float64; a control comes first.
         control: The method that the others are compared with, or None for all pairs.
         alpha: Level of the test.
@@ -202,6 +211,7 @@ class PairwiseResult(PrintedResult):
 
     _ahead: ClassVar[str] = "higher"  # of a method with a positive sign
     _unit: ClassVar[str] = "seed"  # of `seeds_needed`
+    _replicate: ClassVar[Replicate] = "seed"
 
     @functools.cached_property
     def significant(self) -> Any:
@@ -261,8 +271,8 @@ class PairwiseResult(PrintedResult):
         or unknown, higher is by ranks; if it is unknown and ranks are equal, by means.
         """
         statistic = self._of_pairs("statistic")
-        known = np.nan_to_num(statistic)
-        signs = np.sign(np.where(np.abs(known) > ROUNDING, known, self._of_pairs("effect_size")))
+        known, effects = (np.nan_to_num(x) for x in (statistic, self._of_pairs("effect_size")))
+        signs = np.sign(np.where(np.abs(known) > ROUNDING, known, effects))
         unknown = np.isnan(statistic) & (signs == 0)
         if unknown.any():
             means = {name: scores.mean() for name, scores in self.samples.items()}
@@ -290,7 +300,14 @@ class PairwiseResult(PrintedResult):
 
     def _trials(self, a: Hashable, b: Hashable) -> float:
         """Return n for which the variance of Cliff's delta is at most `(1 - delta^2) / n`."""
-        return min(self.samples[a].size, self.samples[b].size)
+        return min(self.sizes(a, b))
+
+    def sizes(self, a: Hashable, b: Hashable) -> tuple[int, int]:
+        """Return the numbers of scores of two methods in the test of this pair."""
+        first, second = self.samples[a], self.samples[b]
+        if self.procedure.paired:
+            first = second = first[~np.isnan(first + second)]
+        return first.size, second.size
 
     def confidence_interval(self, confidence: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence intervals of the difference between methods of each pair.
@@ -341,10 +358,11 @@ class PairwiseResult(PrintedResult):
                 f"{self.procedure.title} has no confidence intervals; use steel_dwass, steel, "
                 "welch or brunner_munzel"
             )
+        null = self.null if level == self.alpha else self.null.complete()
         return shift_intervals(
             self._by_task(),
-            self.null.pairs,
-            self.null.critical_statistic(level),
+            null.pairs,
+            null.critical_statistic(level),
             accept_zero=self._of_pairs("pvalue") >= level,
             worst=-np.inf if self.higher_is_better else np.inf,
         )
@@ -388,18 +406,20 @@ class PairwiseResult(PrintedResult):
         return name_pairs(list(self.samples), self.control is not None, **columns)
 
     def _printed(self) -> pd.DataFrame:
-        return self.pairs().drop(columns=["better", "asymptotic_pvalue"], errors="ignore")
+        shown = self.pairs().drop(columns=["better", "asymptotic_pvalue"], errors="ignore")
+        return shown.dropna(axis="columns", how="all")
 
     def _title(self) -> str:
         against = "" if self.control is None else f" of all against {self.control}"
         known = self.null is not None or self.method != "asymptotic"  # else a default
         return (
-            f"{self.procedure.title}{against}{f', {self.method} p' if known else ''}: "
+            f"{capital(self.procedure.title)}{against}{f', {self.method} p' if known else ''}: "
             f"{len(self.samples)} methods {self._design()}, alpha = {self.alpha:g}"
         )
 
     def _design(self) -> str:
-        return f"x {number_of_seeds([scores.size for scores in self.samples.values()])}"
+        sizes = [scores.size for scores in self.samples.values()]
+        return f"x {number_of_seeds(sizes, self._replicate)}"
 
     def _smallest(self) -> str:
         return format_pvalue(self.attainable_pvalue, self.alpha)
@@ -411,7 +431,9 @@ class PairwiseResult(PrintedResult):
                 f"Smallest possible p of this design without ties: {self._smallest()}; "
                 f"{format_level(self.alpha)} needs at least {needed}."
             )
-        yield f"Statistic and effect size are positive where the second method is {self._ahead}."
+        known = not np.isnan(self._of_pairs("effect_size")).all()
+        signed = "Statistic and effect size are" if known else "The statistic is"
+        yield f"{signed} positive where the second method is {self._ahead}."
 
 
 def pairwise_result(

@@ -74,6 +74,10 @@ class Estimate(_WithLimits):
         made.name, made.confidence = name, confidence
         return made
 
+    def _replace(self, **values: float) -> Estimate:
+        numbers = {**self._asdict(), **values}
+        return Estimate(**numbers, name=self.name, confidence=self.confidence)
+
     def __str__(self) -> str:
         limits = Interval(self.low, self.high)
         return f"{self.name} {self.value:.3g}, {100 * self.confidence:g} % {limits}".lstrip()

@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
+from relation_tf.errors import OptionError
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.comparisons import Estimand, PairwiseResult, pairwise_result
 from relation_tf.stats.items import mcnemar
 from relation_tf.stats.pair_tests import holm
 from relation_tf.stats.samples import (
     FloatArray,
+    RankedSamples,
     Samples,
     check_finite,
     check_probability,
+    control_first,
     index_pairs,
     rank_samples,
+    read_groups,
 )
+
+Scores: TypeAlias = Mapping[Hashable, FloatArray]
+
+_MOST_FOLDS = 20  # beyond, they are probably those of a repeated cross-validation
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CorrectedTResult(PairwiseResult):
-    """Result of `corrected_resampled_t` or `mcnemar_holm`, with intervals of mean differences.
+    """Result of `corrected_resampled_t`, with intervals of mean differences.
 
     The intervals are those of the t test, with Bonferroni's correction; p uses Holm's. An interval
     is infinite if the differences of a pair do not vary.
 
     Attributes:
-        ratio: Number of test rows of a fold divided by its training rows; 0 for items.
+        ratio: Number of test rows of a fold divided by its training rows.
     """
 
     ratio: float
 
+    _replicate = "fold"
     estimand = Estimand(
         "difference of means", "It assumes approximately normal means of the differences."
     )
@@ -44,11 +56,77 @@ class CorrectedTResult(PairwiseResult):
 
         rows: list[tuple[float, float, float]] = []
         for a, b in self._tested:
-            difference, error = _corrected(self.samples[a], self.samples[b], self.ratio)
-            quantile = -stdtrit(self.samples[a].size - 1, level / len(self._tested) / 2)
+            difference, error, folds = _corrected(self.samples[a], self.samples[b], self.ratio)
+            quantile = -stdtrit(folds - 1, level / len(self._tested) / 2)
             half = float(quantile * error) if error else math.inf
             rows.append((difference, difference - half, difference + half))
         return np.transpose(rows)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class McNemarResult(PairwiseResult):
+    """Result of `mcnemar_holm`, with intervals of the differences of accuracies.
+
+    The intervals are those of Bonett and Price, with Bonferroni's correction; p uses Holm's. They
+    can disagree near alpha, because McNemar's test has no interval.
+
+    References:
+        D. G. Bonett, R. M. Price (2012), Adjusted Wald confidence interval for a difference of
+        binomial proportions based on paired data, Journal of Educational and Behavioral Statistics
+        37, 479-488.
+    """
+
+    _replicate = "item"
+    estimand = Estimand(
+        "difference of accuracies",
+        "The interval is Bonett and Price's for paired items; it can disagree with p near alpha.",
+    )
+
+    def discordant(self) -> pd.DataFrame:
+        """Return the numbers of items that only a or only b has right, and p, of each pair."""
+        only_b, only_a = ((sign * self._differences > 0).sum(axis=1) for sign in (1, -1))
+        return self._table(only_a=only_a, only_b=only_b, pvalue=self._of_pairs("pvalue"))
+
+    @property
+    def _differences(self) -> FloatArray:
+        return np.array([self.samples[b] - self.samples[a] for a, b in self._tested])
+
+    def _limits(self, level: float) -> FloatArray:
+        from scipy.special import ndtri
+
+        # One more item that only the first method has right, and one of the second.
+        added = np.pad(self._differences, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, 1)))
+        number = np.isfinite(added).sum(axis=1)
+        half = -ndtri(level / len(added) / 2) * np.nanstd(added, axis=1) / np.sqrt(number)
+        ends = (np.clip(np.nanmean(added, axis=1) + side * half, -1, 1) for side in (-1, 1))
+        with np.errstate(invalid="ignore"):  # no common items
+            return np.array([np.nansum(self._differences, axis=1) / (number - 2), *ends])
+
+
+def _without_delta(result: PairwiseResult, scores: Scores) -> dict[str, Any]:
+    """Return the attributes of a test of pairs of scores: Cliff's delta ignores the pairs."""
+    return {**vars(result), "samples": scores, "effect_size": math.nan * result.effect_size}
+
+
+def _differences(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the differences on the folds or items that both methods have."""
+    differences = second - first
+    return differences[~np.isnan(differences)]
+
+
+def _read(samples: Samples, control: Hashable | None) -> tuple[Scores, RankedSamples]:
+    """Return the scores, with NaN where a method lacks one, and the ranks of the others."""
+    scores = control_first(read_groups(samples), control)
+    known = {name: group[~np.isnan(group)] for name, group in scores.items()}
+    return scores, rank_samples(known)
+
+
+def _left_out(scores: Scores, control: Hashable | None, unit: str) -> Iterator[str]:
+    """Yield notes on the pairs that are tested on fewer folds or items."""
+    for a, b in itertools.combinations(scores, 2):
+        number, total = _differences(scores[a], scores[b]).size, scores[a].size
+        if number < total and control in (None, a):
+            yield f"{a} and {b}: both have scores on {number} of {total} {unit}s"
 
 
 def corrected_resampled_t(
@@ -68,15 +146,18 @@ def corrected_resampled_t(
     `t = mean(d) / sqrt((1 / k + r) var(d))`
 
     with k - 1 degrees of freedom. p is adjusted for several pairs with Holm's method. A pair whose
-    differences do not vary over the folds is not tested (p = 1, with a note).
+    differences do not vary over the folds, or with fewer than two common folds, is not tested
+    (p = 1, with a note).
 
     Args:
-        samples: Scores of each method, as in `steel_dwass`; fold i of all methods is at place i.
+        samples: Scores of each method, as in `steel_dwass`; fold i of all methods is at place i. A
+            pair is tested without the folds where one of its methods has NaN, with a note.
         alpha: Level of the test.
         control: Method to compare all others with; by default all pairs are compared.
         higher_is_better: If True, higher scores are better.
-        test_share: Share of the rows in the test set of a fold, in (0, 1). Default: one in k, as in
-            a k-fold cross-validation.
+        test_share: Share of the rows in the test set of a fold, in (0, 1): 0.1 for 10 folds, also
+            if these are repeated. Default: one in all folds, as in one k-fold cross-validation;
+            required for more than 20 folds.
 
     Returns:
         A `CorrectedTResult` with signed t; `print` shows it.
@@ -100,25 +181,32 @@ def corrected_resampled_t(
     from scipy.special import stdtr
 
     check_probability("alpha", alpha)
-    ranked = rank_samples(samples, control, higher_is_better=higher_is_better)
-    names, groups = list(ranked.scores), list(ranked.scores.values())
-    sizes = {name: group.size for name, group in ranked.scores.items()}
-    for name, group in ranked.scores.items():
-        check_finite(group, name, 2)
+    scores, ranked = _read(samples, control)
+    names, groups = list(scores), list(scores.values())
+    sizes = {name: group.size for name, group in scores.items()}
+    for name, group in scores.items():
+        check_finite(np.where(np.isnan(group), 0, group), name, 2)
     if len({*sizes.values()}) > 1:
         raise ValueError(f"all methods must have the same folds. Received: numbers {sizes}")
     folds = groups[0].size
     if test_share is not None:
         check_probability("test_share", test_share)
+    elif folds > _MOST_FOLDS:
+        raise OptionError(
+            "test_share",
+            f"must be given for more than {_MOST_FOLDS} folds, such as 0.1 for repeated 10-fold "
+            f"cross-validation. Received: {folds} folds",
+        )
     share = 1 / folds if test_share is None else test_share
-    statistics, pvalues, notes = [], [], []
+    statistics, pvalues, notes = [], [], [*_left_out(scores, control, "fold")]
     for i, j in index_pairs(len(groups), control is not None):
-        difference, error = _corrected(groups[i], groups[j], share / (1 - share))
+        difference, error, common = _corrected(groups[i], groups[j], share / (1 - share))
         statistic = difference / error if error else 0.0
         statistics.append(statistic)
-        pvalues.append(float(2 * stdtr(folds - 1, -abs(statistic))) if error else 1.0)
+        pvalues.append(float(2 * stdtr(common - 1, -abs(statistic))) if error else 1.0)
         if not error:
-            notes.append(f"{names[i]} and {names[j]}: not tested, equal differences on all folds")
+            why = "equal differences on all" if common > 1 else "fewer than two common"
+            notes.append(f"{names[i]} and {names[j]}: not tested, {why} folds")
     result = pairwise_result(
         PROCEDURES["corrected-t" if control is None else "corrected-t-control"],
         ranked,
@@ -129,16 +217,17 @@ def corrected_resampled_t(
         control=control,
         notes=notes,
     )
-    return CorrectedTResult(**vars(result), ratio=share / (1 - share))
+    return CorrectedTResult(**_without_delta(result, scores), ratio=share / (1 - share))
 
 
-def _corrected(first: FloatArray, second: FloatArray, ratio: float) -> tuple[float, float]:
-    """Return the mean difference and its standard error; 0 if the differences do not vary."""
-    differences = second - first
-    if np.ptp(differences) <= 1e-12 * np.abs([first, second]).max():
-        return float(differences.mean()), 0.0
+def _corrected(first: FloatArray, second: FloatArray, ratio: float) -> tuple[float, float, int]:
+    """Return mean difference, standard error (0 if they do not vary) and number of differences."""
+    differences = _differences(first, second)
+    mean = float(differences.mean()) if differences.size else math.nan
+    if differences.size < 2 or np.ptp(differences) <= 1e-12 * np.nanmax(np.abs([first, second])):
+        return mean, 0.0, differences.size
     variance = (1 / differences.size + ratio) * differences.var(ddof=1)
-    return float(differences.mean()), math.sqrt(variance)
+    return mean, math.sqrt(variance), differences.size
 
 
 def mcnemar_holm(
@@ -147,21 +236,22 @@ def mcnemar_holm(
     *,
     control: Hashable | None = None,
     higher_is_better: bool = True,
-) -> CorrectedTResult:
-    """Compare methods on the same test items with McNemar's exact test.
+) -> McNemarResult:
+    """Compare methods on the same test items with McNemar's mid-p test.
 
-    Each pair is tested with `mcnemar` (mid-p). p is adjusted for several pairs with Holm's method.
+    Each pair is tested with `mcnemar`. p is adjusted for several pairs with Holm's method.
     The result generalizes to other items for these trained models, not to other seeds.
 
     Args:
         samples: Scores of each method, as in `steel_dwass`: 1 for a right item, 0 for a wrong one;
-            item i of all methods is at place i.
+            item i of all methods is at place i. A pair is tested without the items where one of its
+            methods has NaN, with a note.
         alpha: Level of the test.
         control: Method to compare all others with; by default all pairs are compared.
         higher_is_better: If True, 1 is the better score.
 
     Returns:
-        A `CorrectedTResult`. The statistic is the number of items on which only the second method
+        A `McNemarResult`. The statistic is the number of items on which only the second method
         has a 1, minus that of the first.
 
     Raises:
@@ -176,25 +266,24 @@ def mcnemar_holm(
         0.0215
     """
     check_probability("alpha", alpha)
-    ranked = rank_samples(samples, control, higher_is_better=higher_is_better)
-    groups = list(ranked.scores.values())
-    if (
-        len({group.size for group in groups}) > 1
-        or not np.isin(np.concatenate(groups), (0, 1)).all()
-    ):
+    scores, ranked = _read(samples, control)
+    groups = list(scores.values())
+    known = np.isin(np.concatenate(list(ranked.scores.values())), (0, 1))
+    if len({group.size for group in groups}) > 1 or not known.all():
         raise ValueError("all methods must have a score of 0 or 1 on the same items")
-    truth = np.ones(groups[0].size)
-    tests = [
-        mcnemar(groups[i], groups[j], truth)
-        for i, j in index_pairs(len(groups), control is not None)
+    unlike = [
+        _differences(groups[i], groups[j]) for i, j in index_pairs(len(groups), control is not None)
     ]
+    # Right only with the second method, or only with the first one.
+    pvalues = [mcnemar(x < 0, x > 0, np.ones(x.size)).pvalue if x.size else 1.0 for x in unlike]
     result = pairwise_result(
         PROCEDURES["mcnemar" if control is None else "mcnemar-control"],
         ranked,
-        [test.difference * test.num_rows for test in tests],
-        holm(np.array([test.pvalue for test in tests])),
+        [float(x.sum()) for x in unlike],
+        holm(np.array(pvalues)),
         alpha=alpha,
         higher_is_better=higher_is_better,
         control=control,
+        notes=_left_out(scores, control, "item"),
     )
-    return CorrectedTResult(**vars(result), ratio=0.0)
+    return McNemarResult(**_without_delta(result, scores))

@@ -147,7 +147,7 @@ class RowTest:
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike, labels: ArrayLike) -> RowTest:
-    """Compare two methods on the same test rows: McNemar's exact test, also for several seeds.
+    """Compare two methods on the same test rows: McNemar's mid-p test, also for several seeds.
 
     For each row let d be the share of seeds of the second method that are right, minus that of the
     first. Under the null hypothesis the methods can be exchanged on each row, so each d is as

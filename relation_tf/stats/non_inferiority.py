@@ -201,7 +201,7 @@ def non_inferiority(
         for name in methods:
             pairs = [(signs[t] * tasks[t][name], signs[t] * tasks[t][reference]) for t in of]
             difference, low, high, pvalue = _welch(pairs, margin, level)
-            verdict = _verdict(low, high, margin)
+            verdict = judge_interval(low, high, margin)
             adjusted = min(1.0, corrected * pvalue)
             rows[name] = (difference, low, high, margin, adjusted, verdict, high < -margin)
         return pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
@@ -244,7 +244,8 @@ def _welch(
     return difference, difference - half, difference + half, pvalue
 
 
-def _verdict(low: float, high: float, margin: float) -> Verdict:
+def judge_interval(low: float, high: float, margin: float) -> Verdict:
+    """Return the verdict of an interval of a difference, see `non_inferiority`."""
     if low > 0:
         return "better"
     if low > -margin:

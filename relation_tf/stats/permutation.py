@@ -394,6 +394,7 @@ class NullDistribution:
         method: Kind of the distribution.
         permutations: Number of random arrangements for `"monte-carlo"`.
         seed: Seed of the random arrangements.
+        planned: Number of random arrangements without `sufficient`.
     """
 
     test: RankTest
@@ -401,6 +402,7 @@ class NullDistribution:
     method: NullMethod
     permutations: int = PERMUTATIONS
     seed: int = 0
+    planned: int = 0
 
     @property
     def pairs(self) -> Pairs:
@@ -446,11 +448,16 @@ class NullDistribution:
             level: Level of the tests.
         """
         number = affordable_permutations(self.sizes, self.pairs, _FIRST_BUDGET)
-        first = replace(self, permutations=max(number, _FEWEST_FIRST))
+        number = max(number, _FEWEST_FIRST)
+        first = replace(self, permutations=number, planned=self.permutations)
         if self.method != "monte-carlo" or _WORTH * first.permutations > self.permutations:
             return self
         distance = np.abs(first.pvalues(statistics) - level)
         return first if distance.min() > _FAR * first.standard_error(level) else self
+
+    def complete(self) -> NullDistribution:
+        """Return the distribution with all planned random arrangements, for another level."""
+        return replace(self, permutations=max(self.planned, self.permutations), planned=0)
 
     def untied(self) -> NullDistribution:
         """Return the distribution for the same numbers of scores without ties."""

@@ -34,9 +34,10 @@ from relation_tf.stats.pair_tests import (
     welch,
 )
 from relation_tf.stats.power_analysis import what_margin_can_be_shown
-from relation_tf.stats.samples import check_count, check_probability
+from relation_tf.stats.samples import Replicate, check_count, check_probability
 from relation_tf.words import at_least, count, format_level, pvalue_only
 
+_HOLM = "with Holm's correction"
 _steel_bound = partial(attainable_pvalue, test="steel")
 _stratified_steel_bound = partial(stratified_attainable_pvalue, test="steel")
 _signed_rank_bound = partial(signed_rank_attainable_pvalue, against_control=False)
@@ -49,29 +50,33 @@ for _name, _procedure in {
         steel, "against-control", "Steel's test", "Z", _steel_bound, equal_spread=True
     ),
     "brunner-munzel": Procedure(
-        brunner_munzel, "all-pairs", "Brunner-Munzel with Holm", "W", attainable_with_holm
+        brunner_munzel, "all-pairs", f"Brunner-Munzel {_HOLM}", "W", attainable_with_holm
     ),
     "brunner-munzel-control": Procedure(
-        brunner_munzel, "against-control", "Brunner-Munzel with Holm", "W", _brunner_munzel_bound
+        brunner_munzel, "against-control", f"Brunner-Munzel {_HOLM}", "W", _brunner_munzel_bound
     ),
-    "welch": Procedure(welch, "all-pairs", "Welch's test with Holm", "t"),
-    "welch-control": Procedure(welch, "against-control", "Welch's test with Holm", "t"),
+    "welch": Procedure(welch, "all-pairs", f"Welch's test {_HOLM}", "t"),
+    "welch-control": Procedure(welch, "against-control", f"Welch's test {_HOLM}", "t"),
     "corrected-t": Procedure(
-        corrected_resampled_t, "all-pairs", "Corrected resampled t test with Holm", "t"
+        corrected_resampled_t, "all-pairs", f"corrected resampled t test {_HOLM}", "t",
+        paired=True,
     ),
     "corrected-t-control": Procedure(
-        corrected_resampled_t, "against-control", "Corrected resampled t test with Holm", "t"
+        corrected_resampled_t, "against-control", f"corrected resampled t test {_HOLM}", "t",
+        paired=True,
     ),
-    "mcnemar": Procedure(mcnemar_holm, "all-pairs", "McNemar's test with Holm", "b − c"),
+    "mcnemar": Procedure(
+        mcnemar_holm, "all-pairs", f"McNemar's mid-p test {_HOLM}", "b − c", paired=True
+    ),
     "mcnemar-control": Procedure(
-        mcnemar_holm, "against-control", "McNemar's test with Holm", "b − c"
+        mcnemar_holm, "against-control", f"McNemar's mid-p test {_HOLM}", "b − c", paired=True
     ),
     "stratified-steel-dwass": Procedure(
-        stratified_steel_dwass, "over-tasks", "Stratified Steel-Dwass", "W*",
+        stratified_steel_dwass, "over-tasks", "stratified Steel-Dwass", "W*",
         stratified_attainable_pvalue, equal_spread=True,
     ),
     "stratified-steel": Procedure(
-        stratified_steel, "over-tasks", "Stratified Steel", "Z",
+        stratified_steel, "over-tasks", "stratified Steel", "Z",
         _stratified_steel_bound, equal_spread=True, needs_control=True,
     ),
     "friedman-nemenyi": Procedure(
@@ -79,22 +84,22 @@ for _name, _procedure in {
         nemenyi_attainable_pvalue, least_methods=3,
     ),
     "friedman-wilcoxon": Procedure(
-        friedman_wilcoxon, "over-tasks", "Wilcoxon's signed-rank test with Holm", "W",
+        friedman_wilcoxon, "over-tasks", f"Wilcoxon's signed-rank test {_HOLM}", "W",
         _signed_rank_bound, least_methods=3,
     ),
     "wilcoxon-pairs": Procedure(
-        wilcoxon_holm, "over-tasks", "Wilcoxon's signed-rank test with Holm", "W",
+        wilcoxon_holm, "over-tasks", f"Wilcoxon's signed-rank test {_HOLM}", "W",
         _signed_rank_bound,
     ),
     "wilcoxon-holm": Procedure(
-        wilcoxon_holm, "over-tasks", "Wilcoxon's signed-rank test with Holm", "W",
+        wilcoxon_holm, "over-tasks", f"Wilcoxon's signed-rank test {_HOLM}", "W",
         signed_rank_attainable_pvalue, needs_control=True,
     ),
 }.items():  # fmt: skip
     PROCEDURES.add(_name, _procedure, __name__)
 
 
-def default_procedure(control: object = None, *, folds: bool = False, items: bool = False) -> str:
+def default_procedure(control: object = None, *, replicate: Replicate = "seed") -> str:
     """Return the default procedure on a task.
 
     It is `"steel-dwass"`, or `"steel"` with a control; for folds of a cross-validation the
@@ -102,12 +107,12 @@ def default_procedure(control: object = None, *, folds: bool = False, items: boo
 
     Args:
         control: The method that all others are compared with, or None.
-        folds: If True, the scores of a method are those of folds.
-        items: If True, the scores of a method are 0 or 1 for each item.
+        replicate: A score of a method is that of a seed, a fold or, 0 or 1, an item.
     """
-    if folds or items:
-        return ("mcnemar" if items else "corrected-t") + ("" if control is None else "-control")
-    return "steel-dwass" if control is None else "steel"
+    if replicate == "seed":
+        return "steel-dwass" if control is None else "steel"
+    paired = "mcnemar" if replicate == "item" else "corrected-t"
+    return paired if control is None else f"{paired}-control"
 
 
 def default_over_tasks(control: object = None, *, num_seeds: int = 2, num_methods: int = 3) -> str:

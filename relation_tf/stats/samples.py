@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from relation_tf.words import capital, two_digits
 
 FloatArray: TypeAlias = NDArray[np.float64]
+Replicate: TypeAlias = Literal["seed", "fold", "item"]
+"""What a score of a method is: of a seed, a fold of a cross-validation, or a test item (0 or 1)."""
 NanPolicy: TypeAlias = Literal["worst", "raise"]
 PvalueMethod: TypeAlias = Literal["auto", "asymptotic", "exact", "monte-carlo"]
 Samples: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame
@@ -548,6 +550,6 @@ def spread_notes(title: str, samples: Mapping[Hashable, FloatArray]) -> Iterable
     """
     if spread := unequal_spread(samples):
         yield (
-            f"{capital(str(spread))}. {title} assumes equal spread, so its error rate can "
+            f"{capital(str(spread))}. {capital(title)} assumes equal spread, so its error rate can "
             "exceed alpha. Check the result with Welch's test, `welch`"
         )

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from relation_tf.report import compare
+from relation_tf.report.blocks import Table
+from relation_tf.report.sections.paper import sentences_for_paper
 from relation_tf.stats import interquartile_mean, probability_of_improvement
 
 
@@ -52,3 +54,48 @@ def test_the_headline_names_the_method_with_the_best_interquartile_mean(table):
 
 def test_without_the_option_there_are_none(table):
     assert "aggregates" not in compare(table).tables
+
+
+@pytest.fixture(scope="module")
+def unequal(table):
+    """The first method, which is the worst, has one seed fewer on a task."""
+    return table[~table["agent"].eq("iqn")].iloc[1:]
+
+
+def test_without_interquartile_means_the_mean_decides(unequal):
+    report = compare(unequal, same_unit=True)
+    found = report.tables["aggregates"].set_index("method")
+    assert found["iqm"].isna().all()
+    assert [*found.index] == ["m-iqn", "dqn"]
+    assert found["improvement"].isna().tolist() == [True, False]
+    (part,) = report.data.comparisons.values()
+    assert report.data.headlines[0].values["measure"] == "mean"
+    assert "IQM" not in [column.name for column in part.report.blocks["answer"][1].columns]
+
+
+def test_without_interquartile_means_the_paragraph_names_none(unequal):
+    (part,) = compare(unequal, same_unit=True).data.comparisons.values()
+    assert "paper_aggregates" not in [said.kind for said in sentences_for_paper(part)]
+
+
+def test_the_optimality_gap_of_percentages_is_that_from_100(table):
+    percent = table.assign(score=40 + 20 * table["score"].clip(-1, 1))
+    found = compare(percent, same_unit=True).tables["aggregates"].set_index("method")
+    for agent, rows in percent.groupby("agent"):
+        assert found.loc[agent, "gap"] == pytest.approx((100 - rows["score"]).mean())
+
+
+def test_scores_without_a_known_target_have_no_optimality_gap(table):
+    report = compare(table.assign(score=1000 + table["score"]), same_unit=True)
+    assert report.tables["aggregates"]["gap"].isna().all()
+    (shown,) = [x for x in report.data.blocks["aggregates"] if isinstance(x, Table)]
+    assert "Optimality gap" not in [column.name for column in shown.columns]
+
+
+def test_where_lower_is_better_a_lower_profile_is_better(table):
+    tasks = [*table["game"].unique()]
+    pages = [
+        compare(table, same_unit=True, lower_is_better=lower).data.blocks["aggregates"][-1].text
+        for lower in ([], tasks)
+    ]
+    assert ["below another" in page for page in pages] == [False, True]

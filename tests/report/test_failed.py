@@ -193,7 +193,7 @@ def test_a_comparison_of_the_report_has_the_same_tests(diverged):
         ({"a": [0.0, 0.0, 0.0, 0.3], "b": [0.0, 0.0, 0.1, 0.1]}, {"reference": "a"},
          "No method learned"),
         ({"a": [0.0, 0.0, 0.9, 0.9], "b": [0.2, 0.21, 0.22, 0.23]}, {}, "b has the highest"),
-        ({"a": [0.0, 0.8, 0.9, 0.9], "b": [0.2, 0.21, 0.22, 0.23]}, {}, "a has the highest"),
+        ({"a": [0.0, 0.8, 0.9, 0.9], "b": [0.2, 0.21, 0.22, 0.23]}, {}, "a has the higher"),
     ],
 )  # fmt: skip
 def test_a_method_that_mostly_learned_nothing_is_not_the_best(

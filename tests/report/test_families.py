@@ -175,8 +175,8 @@ def test_a_table_has_one_reference_or_control_per_family(table, chosen):
     [
         ("a", "name one method of each family. Received: a"),
         ("a,b,c", "name one method of each family. Received: a, b, c"),
-        ("a,dd", "be one of a, b, c and d. Received: 'dd'. Did you mean 'd'?"),
-        ("", "be one of a, b, c and d. Received: ''."),
+        ("a,dd", "be one of a, b, c or d. Received: 'dd'. Did you mean 'd'?"),
+        ("", "be one of a, b, c or d. Received: ''."),
     ],
 )
 def test_a_wrong_reference_of_families_is_named(table, chosen, message):

@@ -5,15 +5,16 @@ from __future__ import annotations
 import html
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from relation_tf.registry import PROCEDURES
+from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.report import compare
-from relation_tf.report.sections.paper import CITED, sentences_for_paper
-from relation_tf.report.text import references
+from relation_tf.report.sections.paper import CITED, CITED_ESTIMATES, sentences_for_paper
+from relation_tf.report.text import references, state
 from relation_tf.stats import friedman_wilcoxon, steel_dwass, stratified_steel_dwass
 
 
@@ -85,6 +86,8 @@ def test_one_score_for_each_dataset():
     found = {pair["better"] for pair in said["found"]["found"]}
     assert found == {*result.pairs()["better"].dropna()}
     assert said["found"]["effect"] == "matched-pairs rank-biserial correlation"
+    assert said["friedman"]["cite"] == ["friedman1937", "iman1980"]
+    assert {*said["friedman"]["cite"]}.isdisjoint(said["test"]["cite"])
 
 
 def test_verdicts_against_a_reference():
@@ -108,6 +111,12 @@ def test_interquartile_means_of_tasks_in_one_unit():
     assert "IQM" in [column.name for column in part.report.blocks["answer"][1].columns]
 
 
+def test_the_interval_of_a_difference_has_the_level_of_the_test():
+    page = compare(table(["A"], 8, shift=9, methods="ab"), alpha=0.01).markdown()
+    assert "simultaneous 99 % interval" in page
+    assert "simultaneous 95 % interval" not in page
+
+
 def test_too_few_seeds_for_any_difference():
     others = stated(table(["A"], 2))["others"]
     assert (others["significant"], others["lacking"]) == (0, "seeds")
@@ -120,11 +129,37 @@ def test_without_a_test_there_is_no_paragraph():
 
 def test_every_test_of_the_package_has_references():
     ours = {name for name in PROCEDURES if PROCEDURES.origin(name).startswith("relation_tf.")}
-    assert {*CITED} == ours
-    assert {key for keys in CITED.values() for key in keys} <= {*references()}
+    assert {*CITED} == {name.removesuffix("-control") for name in ours}
+    cited = {key for keys in CITED.values() for key in keys} | {*CITED_ESTIMATES.values()}
+    others = {"friedman1937", "iman1980", "agarwal2021"}  # in sentences of their own
+    assert cited | others == {*references()}
     for entry in references().values():
         assert entry.startswith("@")
         assert entry.count("{") == entry.count("}")
+
+
+@pytest.mark.parametrize(
+    ("test", "cited"),
+    [("steel-dwass", {"cliff1993", "hodges1963"}), ("welch", {"cliff1993"})],
+)
+def test_effects_and_differences_are_cited(test, cited):
+    found = stated(table(["A"], 6), test=test)["found"]
+    assert {*found["cite"].values()} == cited
+    assert {*found["cite"]} <= {found["effect"], found["difference"]}
+    page = compare(table(["A"], 6), test=test).latex()
+    assert all(rf"\cite{{{key}}}" in page for key in cited)
+
+
+def test_a_plugins_test_is_not_said_to_be_two_sided():
+    @register_procedure("one-sided", compares="all-pairs", title="One-sided", symbol="t")
+    def one_sided(samples, alpha=0.05, *, higher_is_better=True):
+        return SimpleNamespace(pvalue=[0.01, 0.02, 0.03])
+
+    try:
+        pages = [compare(table(["A"], 6), test=name).markdown() for name in ("one-sided", "welch")]
+    finally:
+        PROCEDURES.remove("one-sided")
+    assert ["two-sided" in page for page in pages] == [False, True]
 
 
 def test_references_in_each_format():
@@ -191,3 +226,31 @@ def test_each_sentence_names_the_field_with_its_numbers(scores, options):
             digits = len(shown.partition(".")[2])
             close = [x for x in known if abs(x - float(shown)) <= 0.5001 * 10**-digits]
             assert close or (shown == ".001" and min(known) < 0.001), (number, record)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_p_is_stated_also_without_a_significant_pair(seeds):
+    scores = table(["A"] if seeds > 1 else [f"d{i}" for i in range(6)], seeds, 0, methods="ab")
+    (part,) = compare(scores).data.comparisons.values()
+    said = stated(scores)
+    assert "found" not in said
+    assert said["others"]["pvalue"] == part.outcome.pairs["pvalue"].min()
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("steel-dwass", "with the Steel-Dwass test"), ("steel", "with Steel's test"),
+    ("stratified-steel-dwass", "the stratified Steel-Dwass test"),
+    ("corrected-t", "the corrected resampled t test"),
+    ("brunner-munzel", "the Brunner-Munzel test with Holm's"),
+    ("wilcoxon-pairs", "with Wilcoxon's signed-rank test"),
+])  # fmt: skip
+def test_name_of_a_test_in_a_sentence(name, words):
+    values = {"cite": [], "by_task": 0, "control": None, "pvalues": "", "drawn": None}
+    assert words in str(state("paper_test", test=PROCEDURES[name].title, alpha=0.05, **values))
+
+
+def test_an_infinite_f_is_left_out():
+    rows = [(f"d{i}", name, i + place) for i in range(8) for place, name in enumerate("abc")]
+    report = compare(pd.DataFrame(rows, columns=["task", "method", "score"]))
+    assert "χ²" in report.markdown()
+    assert "∞" not in report.markdown()

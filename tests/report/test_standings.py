@@ -17,12 +17,12 @@ ABC = {"a": LOW, "b": MIDDLE, "c": HIGH}
 @pytest.mark.parametrize(
     ("samples", "lower", "leader", "outcome"),
     [
-        ({"x": {"a": LOW, "b": HIGH}}, [], "b has the highest", "b is significantly better"),
-        ({"x": {"a": LOW, "b": HIGH}}, "x", "a has the lowest", "a is significantly better"),
-        ({"x": {"a": LOW, "b": NEAR}}, [], "b has the highest", "difference is not significant"),
+        ({"x": {"a": LOW, "b": HIGH}}, [], "b has the higher", "b is significantly better"),
+        ({"x": {"a": LOW, "b": HIGH}}, "x", "a has the lower", "a is significantly better"),
+        ({"x": {"a": LOW, "b": NEAR}}, [], "b has the higher", "difference is not significant"),
         ({"x": {"a": LOW, "b": LOW}}, [], "a and b have", "difference is not significant"),
-        ({"x": {"a": LOW[:3], "b": HIGH[:3]}}, [], "b has the highest", "so few seeds"),
-        ({"x": {"a": LOW[:1], "b": HIGH[:1]}}, [], "b has the highest", "no test yet"),
+        ({"x": {"a": LOW[:3], "b": HIGH[:3]}}, [], "b has the higher", "so few seeds"),
+        ({"x": {"a": LOW[:1], "b": HIGH[:1]}}, [], "b has the higher", "no test yet"),
         ({"x": ABC}, [], "c has the highest", "all 3 pairs"),
         ({"x": {"a": LOW, "b": LOW[::-1], "c": HIGH}}, [], "c has the highest", "2 of 3 pairs"),
         # An outlier makes c the highest mean, and only b is better than a.
@@ -30,8 +30,8 @@ ABC = {"a": LOW, "b": MIDDLE, "c": HIGH}
         ({"x": {"a": [1.0] * 9 + [500], "b": HIGH * 2, "c": LOW * 2}}, [], "a has the highest",
          "worse than b and"),
         ({"x": {"a": LOW, "b": NEAR, "c": LOW}}, [], "b has the highest", "no two methods differ"),
-        ({"x": ABC, "y": ABC}, [], "c has the highest", "Stratified Steel-Dwass"),
-        ({"x": {"a": LOW, "b": HIGH}, "y": {"a": HIGH, "b": LOW}}, "y", "b has the best",
+        ({"x": ABC, "y": ABC}, [], "c has the highest", "stratified Steel-Dwass"),
+        ({"x": {"a": LOW, "b": HIGH}, "y": {"a": HIGH, "b": LOW}}, "y", "b has the better",
          "b is significantly better"),
         ({"x": {"a": LOW}}, [], "", ""),
     ],

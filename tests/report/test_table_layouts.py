@@ -149,9 +149,9 @@ def test_ids_of_datasets(tmp_path):
 ])  # fmt: skip
 def test_items(tmp_path, text):
     long = read(tmp_path, text)
-    assert long.rows_are == "item"
+    assert long.replicate == "item"
     assert long.layout.startswith("1 task x 2 methods x 3 items; column")
-    assert read(tmp_path, text.replace("1", ".4").replace("True", ".4")).rows_are == "seed"
+    assert read(tmp_path, text.replace("1", ".4").replace("True", ".4")).replicate == "seed"
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,10 @@ def test_a_metric_of_several(tmp_path):
 
 def test_folds_are_known(tmp_path):
     text = LONG.replace("seed", "fold")
-    assert read(tmp_path, text).rows_are == "fold"
-    assert read(tmp_path, text, {"seed": "fold"}).rows_are == "seed"
-    assert read(tmp_path, LONG).rows_are == "seed"
-    assert read(tmp_path, "model,Fold 1,Fold 2\nx,.5,.6\ny,.7,.8\n").rows_are == "fold"
+    assert read(tmp_path, text).replicate == "fold"
+    assert read(tmp_path, text, {"seed": "fold"}).replicate == "seed"
+    assert read(tmp_path, LONG).replicate == "seed"
+    assert read(tmp_path, "model,Fold 1,Fold 2\nx,.5,.6\ny,.7,.8\n").replicate == "fold"
 
 
 @pytest.mark.parametrize(("text", "options"), [

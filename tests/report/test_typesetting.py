@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -32,6 +34,41 @@ def test_report_tex_compiles_alone(table_of, tmp_path, seeds):
     assert not {file.suffix for file in page.parent.iterdir()} & {".aux", ".log", ".bbl"}
     report.write(page.parent)
     assert not pdf.exists()  # it would be that of an earlier report
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_a_report_without_citations_or_figures_compiles(table_of, tmp_path):
+    page = compare(table_of({"A": {"x": [0.5], "y": [0.6]}})).write(tmp_path, pdf=True)
+    tex, pdf = page.with_name("report.tex"), page.with_name("report.pdf")
+    assert r"\bibliography" not in tex.read_text("utf-8")
+    assert pdf.read_bytes().startswith(b"%PDF")
+    pdf.unlink()
+    shutil.rmtree(tmp_path / "figures")
+    lines = tex.read_text("utf-8").splitlines()
+    tex.write_text("\n".join(x for x in lines if r"\includegraphics" not in x), "utf-8")
+    write_pdf(tmp_path)
+    assert pdf.read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("engine", ["pdflatex", "lualatex"])
+def test_unknown_letters_are_shown_as_code_points(table_of, tmp_path, engine):
+    if shutil.which(engine) is None:
+        pytest.skip(f"needs {engine}")
+    names = ["λ-net", "模型", "café 😀"]
+    samples = {name: [0.5 + i + seed / 10 for seed in range(5)] for i, name in enumerate(names)}
+    compare(table_of({"A": samples})).write(tmp_path)
+    file = tmp_path / "report.tex"
+    tex = file.read_text("utf-8")
+    assert r"$\lambda$-net" in tex
+    assert "模型" in tex.partition(r"\begin{document}")[2]
+    # The log has each letter of the pages.
+    file.write_text(rf"\tracingoutput=1 \showboxbreadth=9999 \showboxdepth=9999 {tex}", "utf-8")
+    command = [engine, "-interaction=nonstopmode", "-halt-on-error", "report"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    log = (tmp_path / "report.log").read_text("utf-8", "replace")
+    assert "Missing character" not in log
+    shown = "".join(re.findall(r"\\(?:T1|OT1|TU)/\S+ (\S)$", log, re.MULTILINE))
+    assert {"[U+6A21]", "[U+578B]", "[U+1F600]"} <= {*re.findall(r"\[U\+\w+\]", shown)}
 
 
 def test_without_latex_one_line_says_what_to_install(folder, monkeypatch):

@@ -208,7 +208,10 @@ def test_declared_reference_of_a_suite_is_used_and_replaced(suite_of, fabricate)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reference": "attentoin"}, "reference: must be one of .* Did you mean 'attention'?"),
+        (
+            {"reference": "attentoin"},
+            "reference: must be one of .* or .* Did you mean 'attention'?",
+        ),
         ({"margin": 1.0}, "margin: needs --reference NAME or --control NAME"),
         (
             {"reference": "attention", "margin": 1.0},

@@ -20,7 +20,7 @@ from relation_tf.stats import (
     mean_interval,
     probability_of_improvement,
 )
-from relation_tf.stats.estimates import delta_intervals, shift_intervals
+from relation_tf.stats.estimates import Estimate, delta_intervals, shift_intervals
 from tests.golden import GOLDEN_VALUES
 
 GOLDEN = json.loads((GOLDEN_VALUES / "rliable.json").read_text(encoding="utf-8"))
@@ -43,6 +43,12 @@ def test_estimates_print_as_sentences():
     assert str(found) == f"probability of improvement 0.5, 95 % {low:.3g} to {high:.3g}"
     assert (value, found.confidence) == (0.5, 0.95)
     assert str(mean_interval([1, 2, 3])) == "-0.484 to 4.48"
+
+
+def test_a_replaced_number_keeps_name_and_confidence():
+    estimate = Estimate(0.4, 0.3, 0.5, "IQM", 0.9)._replace(value=0.45)
+    assert (*estimate, estimate.name, estimate.confidence) == (0.45, 0.3, 0.5, "IQM", 0.9)
+    assert "0.45" in str(estimate)
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])

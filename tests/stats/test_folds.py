@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import t
 from statsmodels.stats.multitest import multipletests
 
-from relation_tf.stats import corrected_resampled_t
+from relation_tf.stats import corrected_resampled_t, mcnemar_holm
 
 RNG = np.random.default_rng(0)
 SCORES = {name: RNG.normal(size=10) + place / 2 for place, name in enumerate("abc")}
@@ -58,9 +58,50 @@ def test_level_with_folds_of_one_data_set():
 @pytest.mark.parametrize(("samples", "options", "message"), [
     ({"a": [1, 2, 3], "b": [1, 2]}, {}, "same folds"),
     ({"a": [1], "b": [2]}, {}, "at least 2 numbers"),
-    ({"a": [1, 2], "b": [2, np.nan]}, {}, "must be finite"),
+    ({"a": [1, 2], "b": [2, np.inf]}, {}, "must be finite"),
+    ({"a": range(21), "b": [0] * 21}, {}, "test_share: must be given"),
     ({"a": [1, 2], "b": [2, 4]}, {"test_share": 1.5}, "`test_share` must be between 0 and 1"),
 ])  # fmt: skip
 def test_wrong_arguments(samples, options, message):
     with pytest.raises(ValueError, match=message):
         corrected_resampled_t(samples, **options)
+
+
+def test_a_pair_is_tested_on_the_folds_of_both():
+    """The third method lacks folds; this changes neither the other pair nor the share."""
+    lacking = SCORES | {"c": np.where(np.arange(10) < 7, np.nan, SCORES["c"])}
+    full, result = corrected_resampled_t(SCORES), corrected_resampled_t(lacking)
+    assert result.ratio == full.ratio
+    first = result.confidence_interval().set_index(["a", "b"])
+    np.testing.assert_array_equal(first.iloc[0], full.confidence_interval().iloc[0, 2:])
+    kept = {name: own[7:] for name, own in SCORES.items()}
+    expected = corrected_resampled_t(kept, test_share=0.1)
+    assert result.statistic.loc["a", "c"] == pytest.approx(expected.statistic.loc["a", "c"])
+    interval = expected.confidence_interval().set_index(["a", "b"])
+    np.testing.assert_allclose(first.loc[("a", "c")], interval.loc[("a", "c")])
+    assert [result.sizes(*pair) for pair in ("ab", "ac")] == [(10, 10), (3, 3)]
+    assert len(result.notes) == 2
+
+
+def test_a_pair_without_two_common_folds_is_not_tested():
+    nan = np.nan
+    result = corrected_resampled_t({"a": [0.5, 0.6, 0.8, nan], "b": [0.1, 0.2, nan, nan],
+                                    "c": [nan, nan, 0.7, 0.7]})  # fmt: skip
+    assert result.pvalue.loc["a", ["b", "c"]].tolist() == [1, 1]  # b: equal differences
+    limits = result.confidence_interval().set_index(["a", "b"])
+    assert limits.loc[("b", "c")].isna().all()
+
+
+def test_items_that_a_method_lacks():
+    rng = np.random.default_rng(2)
+    right = {name: rng.integers(0, 2, 40).astype(float) for name in "abc"}
+    lacking = right | {"c": np.where(np.arange(40) < 30, right["c"], np.nan)}
+    full, result = mcnemar_holm(right), mcnemar_holm(lacking)
+    kept = mcnemar_holm({name: own[:30] for name, own in right.items()})
+    found, *expected = (test.confidence_interval().iloc[:, 2:] for test in (result, full, kept))
+    np.testing.assert_array_equal(found.iloc[0], expected[0].iloc[0])
+    np.testing.assert_array_equal(found.iloc[1:], expected[1].iloc[1:])
+    assert result.statistic.loc["a", "c"] == kept.statistic.loc["a", "c"]
+    assert result.sizes("a", "c") == (30, 30)
+    apart = mcnemar_holm({"a": [1, 0, np.nan, np.nan], "b": [np.nan, np.nan, 1, 0]})
+    assert apart.pvalue.loc["a", "b"] == 1

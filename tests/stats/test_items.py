@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest, ttest_rel
+from scipy.stats import binom, binomtest, norm
 from statsmodels.stats.multitest import multipletests
 
 from relation_tf.registry import METRICS, register_metric
@@ -139,9 +139,20 @@ def test_pairs_of_methods_on_items_against_scipy():
     expected = binomtest(won, unlike).pvalue - binom.pmf(won, unlike, 0.5)
     assert result.pvalue.loc["a", "b"] == pytest.approx(expected, abs=1e-12)
     assert result.statistic.loc["a", "b"] == 2 * won - unlike
-    low, high = result.confidence_interval().iloc[0][["low", "high"]]
-    test = ttest_rel(scores["b"], scores["a"]).confidence_interval()
-    assert (low, high) == pytest.approx((test.low, test.high))
+    assert result.discordant().iloc[0].tolist()[:4] == ["a", "b", unlike - won, won]
+    assert np.isnan(result.effect_size.loc["a", "b"])
+
+
+@pytest.mark.parametrize(("won", "lost"), [(9, 3), (4, 0), (0, 0)])
+def test_interval_of_bonett_and_price(won, lost):
+    """With p21 = (won + 1) / (n + 2) and p12 = (lost + 1) / (n + 2), for two pairs of methods."""
+    n, scores = 40, {"a": np.zeros(40), "b": np.zeros(40), "c": np.zeros(40)}
+    scores["b"][:won], scores["a"][40 - lost :] = 1, 1
+    shown = mcnemar_holm(scores, control="a").confidence_interval().iloc[0]
+    p21, p12 = (won + 1) / (n + 2), (lost + 1) / (n + 2)
+    half = norm.isf(0.05 / 4) * math.sqrt((p12 + p21 - (p21 - p12) ** 2) / (n + 2))
+    assert shown["difference"] == pytest.approx((won - lost) / n)
+    assert [*shown[["low", "high"]]] == pytest.approx([p21 - p12 - half, p21 - p12 + half])
 
 
 def test_three_methods_on_items_use_holm():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from relation_tf.stats import permutation
+from relation_tf.stats import permutation, steel_dwass
 from relation_tf.stats.permutation import (
     PERMUTATIONS,
     affordable_permutations,
@@ -146,6 +146,20 @@ def test_fewer_arrangements_are_drawn_only_far_from_the_level():
     chosen = null.sufficient(statistics, 0.05)
     assert chosen.permutations < null.permutations / 10
     assert chosen.pvalues(statistics) == pytest.approx(null.pvalues(statistics), abs=0.02)
+    assert chosen.complete() == null.complete() == null
+
+
+def test_intervals_at_another_level_use_all_arrangements(monkeypatch):
+    monkeypatch.setattr(permutation, "_FEWEST_FIRST", 500)
+    monkeypatch.setattr(permutation, "_FIRST_BUDGET", 1)
+    monkeypatch.setattr(permutation, "PERMUTATIONS", 30_000)
+    rng = np.random.default_rng(0)
+    samples = {name: rng.normal(size=9) + 3 * place for place, name in enumerate("abcd")}
+    fewer, whole = steel_dwass(samples), steel_dwass(samples, permutations=30_000)
+    assert fewer.null.permutations < whole.null.permutations
+    for confidence in (0.9, 0.99):
+        limits = [x.confidence_interval(confidence).iloc[:, 2:] for x in (fewer, whole)]
+        np.testing.assert_array_equal(*limits)
 
 
 @pytest.mark.parametrize(

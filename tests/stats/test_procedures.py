@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from relation_tf.registry import PROCEDURES
+from relation_tf.report.options import ComparisonOptions
 from relation_tf.stats import what_can_be_shown, what_margin_can_be_shown
 from relation_tf.stats.procedures import default_over_tasks, default_procedure
 from relation_tf.words import format_pvalue
@@ -94,3 +97,11 @@ def test_wrong_designs_are_refused(options, error, message):
 )
 def test_formatted_p_stays_on_its_side_of_alpha(pvalue, alpha, text):
     assert format_pvalue(pvalue, alpha) == text
+
+
+def test_help_of_compare_names_every_test():
+    helps = {option.name: option.metadata.get("help", "") for option in fields(ComparisonOptions)}
+    for name, procedure in PROCEDURES.items():
+        if procedure.function.__module__.startswith("relation_tf."):
+            over_tasks = procedure.compares == "over-tasks"
+            assert name in helps["test_over_tasks" if over_tasks else "test"]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _DRAWS = 10_000  # of the bootstrap; the Monte Carlo error of a limit is far below its width
 _GRID = 101  # thresholds of a profile
+_LEAST_POINTS = 20  # of the best score of each task, if the scores are points
 Estimates = dict[str, dict[str, list[float]]]  # method -> task -> scores
 
 
@@ -43,17 +44,17 @@ def aggregates(scores: Scores) -> pd.DataFrame:
     Scores are in the unit of a page; the signs of those where lower is better stay.
 
     Returns:
-        A row per method, the best interquartile mean first: `iqm` with `iqm_low` and `iqm_high`,
-        `median` (over tasks, of the means over seeds), `mean`, `gap` (the optimality gap: mean
-        distance of scores below 1, or 100 on a page with points; NaN where lower is better), and
-        `improvement` with its interval: the probability that a run is better than one of the method
-        with the best interquartile mean (NaN for that method).
+        A row per method, the best interquartile mean first: `iqm` with `iqm_low` and `iqm_high`
+        (NaN if the numbers of seeds differ; then the mean decides), `median` (over tasks, of the
+        means over seeds), `mean`, `gap` (the optimality gap: mean distance of scores below the
+        `target` in `attrs`; NaN without one), and `improvement` with its interval: the probability
+        that a run is better than one of the first method (NaN for that method).
     """
     found, lower = _by_method(scores), scores.lower_is_better_on(scores.main_tasks[0])
     if not found:
         return pd.DataFrame()
     sizes = {len(x) for tasks in found.values() for x in tasks.values()}
-    target = 100.0 if scores.fractions else 1.0
+    target = np.nan if lower else 100.0 if scores.fractions else _target(found)
     rows: dict[str, dict[str, float]] = {}
     for name, tasks in found.items():
         pooled = np.concatenate([*tasks.values()])
@@ -64,9 +65,10 @@ def aggregates(scores: Scores) -> pd.DataFrame:
             "iqm_high": middle[2],
             "median": float(np.median([np.mean(x) for x in tasks.values()])),
             "mean": float(np.mean([np.mean(x) for x in tasks.values()])),
-            "gap": np.nan if lower else float(np.maximum(target - pooled, 0).mean()),
+            "gap": float(np.maximum(target - pooled, 0).mean()),
         }
-    best = min(rows, key=lambda name: (1 if lower else -1) * rows[name]["iqm"])
+    measure = "iqm" if len(sizes) == 1 else "mean"
+    best = min(rows, key=lambda name: (1 if lower else -1) * rows[name][measure])
     for name, row in rows.items():
         chance = [np.nan] * 3
         if name != best:
@@ -77,7 +79,20 @@ def aggregates(scores: Scores) -> pd.DataFrame:
             zip(("improvement", "improvement_low", "improvement_high"), chance, strict=True)
         )
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
-    return table.sort_values("iqm", ascending=lower, kind="stable")
+    table = table.sort_values(measure, ascending=lower, kind="stable")
+    table.attrs["target"] = target
+    return table
+
+
+def _target(found: Estimates) -> float:
+    """Return the best score: 1, or 100 for points; NaN if no score is below it."""
+    by_task = [
+        np.concatenate(own) for own in zip(*(x.values() for x in found.values()), strict=True)
+    ]
+    lowest, highest = min(map(np.min, by_task)), [float(x.max()) for x in by_task]
+    in_points = lowest >= 0 and min(highest) > _LEAST_POINTS and max(highest) <= 100
+    target = 100.0 if in_points else 1.0
+    return target if lowest < target else np.nan
 
 
 def _by_method(scores: Scores) -> Estimates:
@@ -161,28 +176,30 @@ class Aggregates(Section):
             return []
         scores = part.scores
         digits = scores.digits(scores.main_tasks[0])
-        columns = [Column("Method", "method")]
-        columns += [
-            Column(name, "number")
-            for name in ("IQM", "Median", "Mean", "Optimality gap", "Probability of improvement")
-        ]
+        target = float(table.attrs["target"])
+        gap = ["Optimality gap"] if target == target else []
+        names = ["IQM", "Median", "Mean", *gap, "Probability of improvement"]
+        columns = [Column("Method", "method"), *(Column(name, "number") for name in names)]
         rows = []
         for name, row in by_method(table).items():
             middle = _with_interval(row.iqm, row.iqm_low, row.iqm_high, digits)
             chance = _with_interval(row.improvement, row.improvement_low, row.improvement_high, 2)
-            others = [Cell(number(x, digits)) if x == x else Cell() for x in
-                      (row.median, row.mean, row.gap)]  # fmt: skip
+            numbers = [row.median, row.mean, *([row.gap] if gap else [])]
+            others = [Cell(number(x, digits)) for x in numbers]
             rows.append(Row([name, middle, *others, chance]))
-        paper = Paper("aggregates", render("aggregates-caption.jinja", best=str(table.index[0])))
+        values = {"best": str(table.index[0]), "target": target if gap else None}
+        paper = Paper("aggregates", render("aggregates-caption.jinja", **values))
         found = _by_method(scores)
         look = {name: part.report.styles[name] for name in found}
         return blocks(
             "aggregates.jinja",
             table=Table("Table: estimates over tasks", columns, rows, paper=paper),
             picture=profile(found, look, scores.unit),
-            best=str(table.index[0]),
+            lower_is_better=scores.lower_is_better_on(scores.main_tasks[0]),
             tasks=len(scores.common),
             draws=_DRAWS,
+            unequal=bool(table["iqm"].isna().all()),
+            **values,
         )
 
     def tables(self, part: Comparison) -> Mapping[str, pd.DataFrame]:

@@ -108,12 +108,14 @@ def leading(part: Comparison, lost: Collection[str]) -> Statement | None:
     if left_out:
         table = table.drop([name for name in table.index if name in lost])
     best = _best(table[measure], lower)
-    if not part.aggregates.empty and not left_out:
+    middle = pd.Series() if part.aggregates.empty else part.aggregates["iqm"].dropna()
+    if len(middle) and not left_out:
         lower = scores.main_tasks[0] in scores.lower_is_better
-        measure, best = "interquartile mean", _best(part.aggregates["iqm"].dropna(), lower) or best
+        measure, best = "interquartile mean", _best(middle, lower) or best
     return state(
         "leading",
         methods=best,
+        among=len(table),
         measure=measure,
         lower_is_better=lower,
         tasks=tasks,
@@ -188,7 +190,7 @@ def findings(part: Comparison) -> Iterator[Statement]:
 
 def brief(part: Comparison) -> list[Statement]:
     """Return the short answer without single tasks, if a test over tasks summarizes them."""
-    if part.over_tasks is None or not part.tests:
+    if part.over_tasks is None or part.outcome is None or not part.tests:
         return part.findings
     kept = {"tested_among", "over_tasks", "too_few_seeds", "times_to_target", "faster_to_target"}
     return [finding for finding in part.findings if finding.kind in kept]
@@ -227,10 +229,17 @@ def _no_test(scores: Scores, *, over_tasks: bool) -> Statement:
         "no results": not finished,
         "one finished": len(finished) < 2,
         "no control": scores.control is not None and scores.control not in finished,
+        "unpaired": scores.procedure.paired,
         "too few": True,
     }
     reason = next(name for name, holds in reasons.items() if holds)
-    return state("no_test", reason=reason, control=scores.control, over_tasks=over_tasks)
+    return state(
+        "no_test",
+        reason=reason,
+        control=scores.control,
+        replicate=scores.replicate,
+        over_tasks=over_tasks,
+    )
 
 
 def _single_tasks(pvalues: pd.DataFrame, scores: Scores) -> Iterator[Statement]:
@@ -252,7 +261,7 @@ def _single_tasks(pvalues: pd.DataFrame, scores: Scores) -> Iterator[Statement]:
             "no_difference",
             tasks=[*rows["task"].unique()],
             pairs=others if decided else [],
-            seeds=_seeds(rows),
+            seeds=_seeds(rows, scores),
             control=scores.control,
             **common,
         )
@@ -273,13 +282,13 @@ def _pair(rows: pd.DataFrame, scores: Scores, common: Mapping[str, Any]) -> Stat
         on=better,
         worse_on=worse,
         undecided=len(undecided),
-        seeds=_seeds(undecided) if len(undecided) else "",
+        seeds=_seeds(undecided, scores) if len(undecided) else "",
         **common,
     )
 
 
-def _seeds(pairs: pd.DataFrame) -> str:
-    return number_of_seeds([*pairs["n_a"], *pairs["n_b"]])
+def _seeds(pairs: pd.DataFrame, scores: Scores) -> str:
+    return number_of_seeds([*pairs["n_a"], *pairs["n_b"]], scores.replicate)
 
 
 # ---- The section ----
@@ -330,6 +339,7 @@ def _limits(data: ReportData) -> Iterator[Statement]:
         yield state(
             "scope",
             one_score=data.scores.seeds == 1,
+            replicate=data.scores.replicate,
             generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
             rows=any("variance" in part.rows for part in parts),
         )
@@ -356,7 +366,7 @@ def _first_screen(part: Comparison) -> list[Block]:
             scores=part.scores,
             table=_standing_table(part),
             figure=_best_figure(part),
-            diagram=diagram_of(part),
+            diagram=diagram_of(part) if part.outcome else None,
         )
     tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
     reasons = {reason for table in tables for reason in table["reason"]}
@@ -381,7 +391,7 @@ def _standing_table(part: Comparison) -> Table | None:
     has_means = bool(table["mean"].notna().all())
     if has_means:
         columns.append(Column("Mean", "number", note=unit_of_means(part, tasks)))
-    middle = {} if part.aggregates.empty else part.aggregates["iqm"].to_dict()
+    middle = {} if part.aggregates.empty else part.aggregates["iqm"].dropna().to_dict()
     if middle:
         columns.append(Column("IQM", "number"))
     columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))

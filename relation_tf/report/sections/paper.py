@@ -6,15 +6,23 @@ from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from relation_tf.registry import PROCEDURES, Procedure, register_section
 from relation_tf.report.blocks import Block, Section, Sentences, by_method, rows_of
 from relation_tf.report.text import Statement, state
-from relation_tf.stats import FriedmanResult, PairwiseResult, SignedRankResult, StratifiedResult
+from relation_tf.stats import (
+    FriedmanResult,
+    McNemarResult,
+    PairwiseResult,
+    SignedRankResult,
+    StratifiedResult,
+)
 
 if TYPE_CHECKING:
     from relation_tf.report.data import Comparison
+    from relation_tf.report.sections.tests import OverTasks
 
 _MOST_PAIRS = 6  # with their numbers in a paragraph
 _LIMITS = ["difference", "low", "high"]
@@ -23,42 +31,48 @@ CITED: Mapping[str, tuple[str, ...]] = {
     "steel-dwass": ("steel1960", "dwass1960", "critchlow1991"),
     "steel": ("steel1959",),
     "brunner-munzel": ("brunner2000", "holm1979"),
-    "brunner-munzel-control": ("brunner2000", "holm1979"),
     "welch": ("welch1947", "holm1979"),
-    "welch-control": ("welch1947", "holm1979"),
     "corrected-t": ("nadeau2003", "holm1979"),
-    "corrected-t-control": ("nadeau2003", "holm1979"),
     "mcnemar": ("mcnemar1947", "fagerland2013", "holm1979"),
-    "mcnemar-control": ("mcnemar1947", "fagerland2013", "holm1979"),
     "stratified-steel-dwass": ("steel1960", "dwass1960", "vanelteren1960"),
     "stratified-steel": ("steel1959", "vanelteren1960"),
-    "friedman-nemenyi": ("friedman1937", "iman1980", "nemenyi1963", "demsar2006"),
-    "friedman-wilcoxon": (
-        "friedman1937", "iman1980", "wilcoxon1945", "holm1979", "benavoli2016",
-    ),
+    "friedman-nemenyi": ("nemenyi1963", "demsar2006"),
+    "friedman-wilcoxon": ("wilcoxon1945", "holm1979", "benavoli2016"),
     "wilcoxon-pairs": ("wilcoxon1945", "holm1979", "benavoli2016"),
     "wilcoxon-holm": ("wilcoxon1945", "holm1979", "benavoli2016"),
-}  # fmt: skip
-"""Keys of `templates/references.bib` for each test; others have none."""
+}
+"""Keys of `templates/references.bib` for each test, also against a control; others have none."""
+CITED_ESTIMATES: Mapping[str, str] = {
+    "Cliff's delta": "cliff1993",
+    "mean Cliff's delta": "cliff1993",
+    "matched-pairs rank-biserial correlation": "kerby2014",
+    "Hodges-Lehmann difference": "hodges1963",
+}
+"""Key of each effect size and difference."""
 
 
 def citations(procedure: Procedure) -> Sequence[str]:
     """Return the keys of the references of a test."""
-    names = [name for name in CITED if PROCEDURES[name] is procedure]
-    return CITED[names[0]] if names else ()
+    names = (name for name, known in PROCEDURES.items() if known is procedure)
+    return CITED.get(next(names, "").removesuffix("-control"), ())
 
 
 def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
     """Yield what a paragraph states: methods, tests, significant pairs, scope and verdicts.
 
-    There are none without a test. `found` has the significant pairs, at most six: the better and
-    the worse method, p, the effect and the difference, each with its interval if it is known.
+    There are none without a test; only folds and items have tests by task. `found` has the
+    significant pairs, at most six: the better and the worse method, p, the effect and the
+    difference, each with its interval if it is known.
     """
-    outcome, scores, over = part.outcome, part.scores, part.over_tasks
-    if outcome is None or outcome.pairs.empty:
+    outcome, scores = part.outcome, part.scores
+    over = part.over_tasks if outcome else None
+    tested = part.pvalues if over is None else over.pairs
+    if tested.empty or (outcome is None and not scores.paired):
         return
-    result = part.tests[scores.main_tasks[0]] if over is None else over.result
-    pairs, alpha, control = _pairs(part, result), scores.alpha, scores.control
+    tests = {task: part.tests[task] for task in scores.main_tasks if task in part.tests}
+    result = next(iter(tests.values())) if over is None else over.result
+    procedure = scores.procedure if over is None else over.procedure
+    pairs, alpha, control = _pairs(part, over), scores.alpha, scores.control
     sizes = scores.table.groupby(["task", "method"]).size()
     null = getattr(result, "null", None)
     decided = pairs[pairs["better"].notna()].sort_values("pvalue", kind="stable")
@@ -70,36 +84,55 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         control=control,
         tasks=scores.main_tasks if over is None else over.tasks,
         seeds=[int(sizes.min()), int(sizes.max())],
+        replicate=scores.replicate,
     )
     if isinstance(result, FriedmanResult):
-        yield state("paper_friedman", **_friedman(result), alpha=alpha)
+        tests_of_ranks = ["friedman1937", "iman1980"]
+        yield state("paper_friedman", **_friedman(result), cite=tests_of_ranks, alpha=alpha)
     yield state(
         "paper_test",
-        test=outcome.procedure.title,
-        cite=[*citations(outcome.procedure)],
+        test=procedure.title,
+        cite=[*citations(procedure)],
+        by_task=len(tests) if outcome is None else 0,
         control=control,
         pvalues=getattr(null, "method", ""),
         drawn=getattr(null, "permutations", None),
         alpha=alpha,
     )
+    for task, test in tests.items() if over is None else ():
+        if isinstance(test, McNemarResult) and test.higher_is_better:
+            yield state(
+                "paper_items",
+                task=task if len(tests) > 1 else "",
+                accuracies={str(name): float(np.nanmean(x)) for name, x in test.samples.items()},
+                counts=test.discordant()[:_MOST_PAIRS].to_dict("records"),
+                alpha=alpha,
+            )
     if shown:
-        yield state("paper_found", found=shown, effect=_effect(result), alpha=alpha, **in_unit)
+        effect = _effect(result) if shown[0]["effect"] else ""
+        named = {"effect": effect, "difference": _difference(result)}
+        cite = {name: CITED_ESTIMATES[name] for name in named.values() if name in CITED_ESTIMATES}
+        yield state("paper_found", found=shown, **named, cite=cite, alpha=alpha, **in_unit)
     if len(pairs) > len(shown):
         yield state(
             "paper_others",
             significant=len(decided),
             others=len(pairs) - len(decided),
             named=len(shown),
-            lacking=outcome.lacking,
+            pvalue=float(pairs["pvalue"].min()),
+            lacking=outcome.lacking if outcome else "",
             attainable=float(getattr(result, "attainable_pvalue", 0.0)),
             alpha=alpha,
         )
     if not part.aggregates.empty:
         middle = part.aggregates[["iqm", "iqm_low", "iqm_high"]].dropna()
         methods = {str(name): row.tolist() for name, row in middle.iterrows()}
-        yield state("paper_aggregates", methods=methods, cite=["agarwal2021"], **in_unit)
+        if methods:
+            yield state("paper_aggregates", methods=methods, cite=["agarwal2021"], **in_unit)
     if over is not None:
         yield state("paper_scope", over="datasets" if over.generalizes else "tasks")
+    elif scores.paired:
+        yield state("paper_scope", over=scores.replicate)
     verdicts = part.verdicts
     if verdicts is not None and verdicts.mean is not None:
         yield state(
@@ -129,18 +162,18 @@ def magnitude(delta: float) -> str:
     return ("negligible", "small", "medium", "large")[bisect((0.147, 0.33, 0.474), abs(delta))]
 
 
-def _pairs(part: Comparison, result: Any) -> pd.DataFrame:
+def _pairs(part: Comparison, over: OverTasks | None) -> pd.DataFrame:
     """Return the pairs with effects and differences, positive if the second method is better."""
-    if part.over_tasks is None:
-        (task, *_), signed = part.scores.main_tasks, ["effect_size", "effect_low", "effect_high"]
+    if over is None:
+        signed = ["effect_size", "effect_low", "effect_high", *_LIMITS]
         pairs = part.pvalues.rename(columns={"difference_low": "low", "difference_high": "high"})
-        pairs = pairs[pairs["task"] == task].copy()
-        pairs[[*signed, *_LIMITS]] *= -1 if task in part.scores.lower_is_better else 1
-        return pairs
-    pairs = part.over_tasks.pairs.copy()
+        pairs = pairs[pairs["task"].isin(part.scores.main_tasks)].copy()
+        pairs.loc[~pairs["higher_is_better"], signed] *= -1
+        return pairs if len(part.scores.main_tasks) > 1 else pairs.assign(task="")
+    pairs = over.pairs.assign(task="")
     pairs[_LIMITS] = float("nan")
-    if isinstance(result, StratifiedResult) and part.scores.comparable:
-        pairs[_LIMITS] = result.confidence_interval()[_LIMITS].to_numpy(dtype=float)
+    if isinstance(over.result, StratifiedResult) and part.scores.comparable:
+        pairs[_LIMITS] = over.result.confidence_interval()[_LIMITS].to_numpy(dtype=float)
     return pairs
 
 
@@ -155,11 +188,12 @@ def _numbers(pair: Any) -> dict[str, Any]:
         return [sign * value, *ends]
 
     return {
+        "task": pair.task,
         "better": pair.better,
         "worse": pair.a if pair.better == pair.b else pair.b,
         "pvalue": float(pair.pvalue),
         "effect": turned(pair.effect_size, pair.effect_low, pair.effect_high),
-        "magnitude": magnitude(pair.effect_size),
+        "magnitude": "" if pair.effect_size != pair.effect_size else magnitude(pair.effect_size),
         "difference": turned(pair.difference, pair.low, pair.high),
     }
 
@@ -184,6 +218,12 @@ def _effect(result: Any) -> str:
     if isinstance(result, StratifiedResult):
         return "mean Cliff's delta"
     return "Cliff's delta" if isinstance(result, PairwiseResult) else ""
+
+
+def _difference(result: Any) -> str:
+    """Return the name of the difference."""
+    estimand = getattr(result, "estimand", None)
+    return "difference" if estimand is None else str(estimand.name)
 
 
 @register_section("paper")

@@ -114,7 +114,7 @@ def letters_of(results: Sequence[PairwiseResult]) -> dict[str, str]:
 def summarize(
     scores: Scores, letters: Mapping[str, Mapping[str, str]], metrics: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return mean and SD (with n - 1) over seeds of each task, method and metric.
+    """Return mean and SD (with n - 1; not of items) of each task, method and metric.
 
     Args:
         scores: The scores that are ranked and tested; their metric is "score".
@@ -129,6 +129,8 @@ def summarize(
     long = pd.concat([others, rows]) if len(others) else rows
     groups = long.groupby(["task", "method", "metric"], sort=False, observed=True)["value"]
     table = groups.agg(n="size", mean="mean", sd="std").reset_index()
+    if scores.replicate == "item":
+        table["sd"] = math.nan
     names = zip(table["task"], table["method"], strict=True)
     table["letters"] = [letters.get(task, {}).get(method, "") for task, method in names]
     tasks, methods = (
@@ -167,7 +169,7 @@ def mean_cells(data: ReportData) -> dict[tuple[str, str], Cell]:
             mean,
             bold=lowest[task] < highest[task] and math.isclose(score.mean, best[task]),
             letters=str(score.letters),
-            deviation=sd if score.n > 1 else "",
+            deviation=sd if score.n > 1 and scores.replicate != "item" else "",
             notes=[*fewer, *lost],
         )
     return cells
@@ -244,8 +246,10 @@ class ScoreDots(Section):
     notebook = True
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
-        """Return the figure; nothing for one score each on several tasks, as in the table."""
-        if data.scores.seeds == 1 and len(data.scores.tasks) > 1:
+        """Return the figure; nothing for items, or one score each on several tasks."""
+        self.heading = f"Scores by {data.scores.replicate}"
+        single = data.scores.seeds == 1 and len(data.scores.tasks) > 1
+        if single or data.scores.replicate == "item":
             return []
         picture = score_dots(data.scores, data.drawn, data.collapsed)
         if not picture.panels:
@@ -258,7 +262,8 @@ def score_dots(scores: Scores, styles: Mapping[str, Style], collapsed: pd.DataFr
     """Return a figure of the scores of all seeds with mean and interval.
 
     Args:
-        scores: The scores; intervals of fractions end at −1 and 1.
+        scores: The scores; intervals of fractions end at −1 and 1. Folds share training rows, so
+            their means have no interval.
         styles: Style of each method.
         collapsed: Runs that learned nothing, columns `task`, `method` and `seed`: open marks,
             without an interval of their mean, also in averages over tasks.
@@ -267,7 +272,8 @@ def score_dots(scores: Scores, styles: Mapping[str, Style], collapsed: pd.DataFr
     for scored, method, seed in collapsed[KEY].to_numpy().tolist():
         for task in (scored, *(() if scored in scores.diagnostics else scores.averages)):
             lost.setdefault((task, method), set()).add(seed)
-    panels = []
+    panels, plural = [], f"{scores.replicate}s"
+    interval = "" if scores.paired else " and 95 % t interval"
     drawn = scores.table[scores.table["method"].isin(styles)]
     by_cell = dict(iter(drawn.groupby(["task", "method"], sort=False, observed=True)))
     for name in (task for task in scores.tasks if task in {*drawn["task"]}):
@@ -285,14 +291,14 @@ def score_dots(scores: Scores, styles: Mapping[str, Style], collapsed: pd.DataFr
         )
         unit = " in points" if factor == 100 else ""
         better = ", lower is better" if name in scores.lower_is_better else ""
-        alt = f"{name}{better}, scores of all seeds{unit}; means (and seeds): {means}."
+        alt = f"{name}{better}, scores of all {plural}{unit}; means (and {plural}): {means}."
         limits = (-100.0, 100.0) if factor == 100 else (-np.inf, np.inf)
-        draw = partial(_draw_scores, shown, styles, limits)
+        draw = partial(_draw_scores, shown, styles, None if scores.paired else limits)
         panels.append(Panel(scores.with_arrow(name), alt, draw))
     names = label_width(styles)
     return Picture(
         "scores",
-        "Scores of all seeds with mean and 95 % t interval, by task and method.",
+        f"Scores of all {plural} with mean{interval}, by task and method.",
         panels,
         size=(2.4 + names, 0.6 + _ROW * len(styles)),
         left=names,
@@ -303,7 +309,7 @@ def score_dots(scores: Scores, styles: Mapping[str, Style], collapsed: pd.DataFr
 def _draw_scores(
     samples: Mapping[str, tuple[np.ndarray, np.ndarray]],
     styles: Mapping[str, Style],
-    limits: tuple[float, float],
+    limits: tuple[float, float] | None,
     ax: Axes,
 ) -> None:
     for y, (name, style) in enumerate(styles.items()):
@@ -316,7 +322,7 @@ def _draw_scores(
                         alpha=0.75)  # fmt: skip
         if len(points) and np.isfinite(points).all():
             ax.plot([points.mean()] * 2, [y - 0.4, y - 0.1], color=style.color, linewidth=2)
-            if len(points) > 1 and not lost.any():
+            if limits is not None and len(points) > 1 and not lost.any():
                 interval = np.clip(mean_interval(points), *limits)
                 ax.plot(interval, [y - 0.25] * 2, color=style.color, linewidth=1.2)
     draw_names(ax, dict(enumerate(styles)))

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.errors import OptionError
-from relation_tf.registry import Procedure, register_section
+from relation_tf.registry import PROCEDURES, Procedure, register_section
 from relation_tf.report.blocks import (
     MOST_PANELS,
     MOST_ROWS,
@@ -43,7 +43,9 @@ from relation_tf.report.drawing import (
 from relation_tf.report.scores import Scores
 from relation_tf.report.text import Statement, escape_latex, render, state
 from relation_tf.stats import (
+    CorrectedTResult,
     FriedmanResult,
+    McNemarResult,
     PairwiseResult,
     SignedRankResult,
     StratifiedResult,
@@ -54,7 +56,7 @@ from relation_tf.stats.comparisons import NOT_SIGNIFICANT, name_pairs, table_of_
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
-from relation_tf.stats.samples import control_first, rank_samples, unequal_spread
+from relation_tf.stats.samples import control_first, index_pairs, rank_samples, unequal_spread
 from relation_tf.terminal import advance
 from relation_tf.words import at_least, format_level, pvalue_only, signed
 
@@ -71,6 +73,7 @@ _PAIR_COLUMNS = [
 ]
 _OVER_TASKS = ["a", "b", "statistic", "pvalue", "effect_size", "effect_low", "effect_high",
                "significant", "better"]  # fmt: skip
+_OF_MEANS = WelchResult | CorrectedTResult | McNemarResult
 _MOST_NAMED = 6  # tasks in one warning
 
 
@@ -95,21 +98,27 @@ def compare_methods(scores: Scores) -> dict[str, PairwiseResult]:
 
 
 def _test(scores: Scores, task: str) -> PairwiseResult | None:
-    """Test a task; None unless two methods have two scores and the control has any."""
-    samples: dict[Any, list[float]] = {**scores.samples(task)}
-    if scores.folds:  # pairs of the folds that all methods have
-        table = scores.table[scores.table["task"] == task]
-        wide = table.pivot(index="seed", columns="method", values="score").dropna()
-        samples = {name: wide[name].tolist() for name in samples}
+    """Test a task; None unless two methods have two scores and the control has any.
+
+    In a test of pairs, two methods must have scores of the same two folds or items.
+    """
+    samples: dict[Any, list[float]] = {**scores.tested(task)}
     control, procedure = scores.control, scores.procedure
     sizes = sorted(len(values) for values in samples.values())
     if len(sizes) < 2 or sizes[-2] < 2 or (control is not None and control not in samples):
         return None
+    if procedure.paired:
+        known = [~np.isnan(values) for values in control_first(samples, control).values()]
+        pairs = index_pairs(len(known), control is not None)
+        if max((known[i] & known[j]).sum() for i, j in pairs) < 2:
+            return None
     options: dict[str, Any] = {
         "alpha": scores.alpha,
         "higher_is_better": task not in scores.lower_is_better,
     }
     options |= {} if control is None else {"control": control}
+    if "test_share" in inspect.signature(procedure.function).parameters:
+        options["test_share"] = scores.test_share
     result = procedure.function(samples, **options)
     _check_level("test", result, scores)
     if isinstance(result, PairwiseResult):
@@ -207,11 +216,12 @@ def _columns_of(test: PairwiseResult, factor: float) -> dict[str, Sequence[Any]]
         shifts = {name: factor * intervals[name].to_numpy(dtype=float) for name in shifts}
     towards_b = test.directions() * (1 if test.higher_is_better else -1)
     rows = zip(pairs["a"], pairs["b"], towards_b, strict=True)
+    sizes = [*map(test.sizes, pairs["a"], pairs["b"])]
     return {
         "asymptotic_pvalue": unknown,
         **pairs,
-        "n_a": [len(test.samples[name]) for name in pairs["a"]],
-        "n_b": [len(test.samples[name]) for name in pairs["b"]],
+        "n_a": [size for size, _ in sizes],
+        "n_b": [size for _, size in sizes],
         "difference": shifts["difference"],
         "difference_low": shifts["low"],
         "difference_high": shifts["high"],
@@ -358,13 +368,15 @@ def outcome_of(
 ) -> Outcome | None:
     """Return the pairs over all tasks or on the only one; None if there are tests by task only.
 
+    Folds and items are compared by task, unless a test over tasks is chosen.
+
     Args:
         scores: The scores of a family.
         over_tasks: Test over tasks, if there is one.
         tests: The test of each task.
     """
     level = format_level(scores.alpha)
-    if over_tasks is not None:
+    if over_tasks is not None and not (tests and scores.paired and scores.test_over_tasks is None):
         few = lacking(over_tasks.result, f"{over_tasks.procedure.unit}s", scores)
         how = f"{over_tasks.procedure.title}, {level}"
         return Outcome(over_tasks.pairs, how, few, over_tasks.procedure)
@@ -372,7 +384,8 @@ def outcome_of(
     if test is None:
         return None
     how = f"{procedure_label(scores.procedure, scores.control)}, {level}"
-    return Outcome(test.pairs(), how, lacking(test, "seeds", scores), scores.procedure)
+    few = lacking(test, f"{scores.replicate}s", scores)
+    return Outcome(test.pairs(), how, few, scores.procedure)
 
 
 def lacking(result: Any, unit: str, scores: Scores) -> str:
@@ -417,6 +430,7 @@ def _too_few_seeds(part: Comparison) -> Iterator[Statement]:
         tasks=[*part.tests],
         methods=methods,
         seeds=scores.seeds if sizes == {scores.seeds} else None,
+        replicate=scores.replicate,
         pvalue=tests[0].attainable_pvalue,
         alpha=scores.alpha,
         seeds_needed=tests[0].seeds_needed,
@@ -491,7 +505,7 @@ class Differences(Section):
             picture=picture,
             panels=len(by_task),
             estimand=next(iter(tests.values())).estimand,
-            means=any(isinstance(test, WelchResult) for test in tests.values()),
+            means=any(isinstance(test, _OF_MEANS) for test in tests.values()),
             infinite=bool(np.isinf(limits).all(axis=None)),
             cautions=[*cautions(part)],
             **values,
@@ -739,8 +753,8 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
         if result.signed_ranks is not None and part.pairs_listed:
             values["table"] = _table_over_tasks(test, part)
         return values | {
-            # Without verdicts, the first screen shows it.
-            "picture": diagram_of(part) if part.verdicts is not None else None,
+            # The first screen shows it with its headline.
+            "picture": diagram_of(part) if part.verdicts or not part.outcome else None,
             "few_tasks": len(result.ranks) < FEW_TASKS,
             "better": winners(result.pairs()),
         }
@@ -945,11 +959,15 @@ class Tests(Section):
             return []
         nulls = [test.null for test in part.tests.values() if test.null is not None]
         drawn = {null.permutations for null in nulls if null.method == "monte-carlo"}
+        ratios = {x.ratio for x in part.tests.values() if isinstance(x, CorrectedTResult)}
         return blocks(
             "tests.jinja",
             part=part,
             scores=part.scores,
+            two_sided=not PROCEDURES.is_of_user(part.scores.test or ""),
             permutations=bool(part.pvalues["asymptotic_pvalue"].notna().any()),
+            effects=bool(part.pvalues["effect_size"].notna().any()),
             most_arrangements=MAX_ARRANGEMENTS,
             drawn=sorted(drawn or {PERMUTATIONS}),
+            test_shares=sorted(ratio / (1 + ratio) for ratio in ratios),
         )

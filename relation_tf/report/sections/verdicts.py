@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from relation_tf.errors import OptionError
+from relation_tf.registry import PROCEDURES
 from relation_tf.report.blocks import (
     Block,
     Cell,
@@ -35,7 +35,8 @@ from relation_tf.report.lost_runs import (
 from relation_tf.report.scores import Scores
 from relation_tf.report.sections.tests import differences
 from relation_tf.report.text import Statement, render, state
-from relation_tf.stats import non_inferiority
+from relation_tf.stats import default_procedure, non_inferiority
+from relation_tf.stats.non_inferiority import COLUMNS, judge_interval
 from relation_tf.words import count, failed_in_words, listed, number, signed
 
 if TYPE_CHECKING:
@@ -121,29 +122,27 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
     reference = scores.judged_against
     if reference is None:
         return None
-    if scores.folds and scores.reference is None:
+    if scores.paired and scores.reference is None:  # the test against the control is the result
         return None
-    if scores.folds:
-        raise OptionError(
-            "reference",
-            "needs scores of independent seeds; folds of a cross-validation share training rows. "
-            "Use --control, or --columns seed=COLUMN if the column of folds has independent runs",
-        )
     tasks: dict[str, pd.DataFrame] = {}
     unlearned = not_learned(scores, reference)
     by_task: dict[str, Samples] = {}
     for task in scores.single_tasks:
-        samples = _enough(scores.samples(task), scores.factor(task))
+        samples = _enough(scores.tested(task), 1 if scores.paired else scores.factor(task))
         if task not in unlearned and reference in samples and len(samples) > 1:
             by_task[task] = samples
     judged = {name for samples in by_task.values() for name in samples} - {reference}
     for task, samples in by_task.items():
-        result = non_inferiority(
-            {**samples}, reference, scores.margin_of(task), scores.alpha,
-            higher_is_better=task not in scores.lower_is_better, num_methods=1 + len(judged),
-        )  # fmt: skip
-        tasks[task] = _withheld(result.table, reference, [task], failed)
-    averaged = scores.by_network if scores.comparable and not scores.timed else {}
+        if scores.paired:
+            table = _judge_pairs(scores, task, samples, reference, len(judged))
+        else:
+            table = non_inferiority(
+                {**samples}, reference, scores.margin_of(task), scores.alpha,
+                higher_is_better=task not in scores.lower_is_better, num_methods=1 + len(judged),
+            ).table  # fmt: skip
+        tasks[task] = _withheld(table, reference, [task], failed)
+    has_mean = scores.comparable and not (scores.timed or scores.paired)
+    averaged = scores.by_network if has_mean else {}
     networks = {name: _enough(means) for name, means in averaged.items() if name not in unlearned}
     common = {name: means for name, means in networks.items() if {reference, *judged} <= {*means}}
     mean = None
@@ -159,13 +158,34 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
         # Also on tasks that are not in the mean because all runs of a method failed there.
         single_tasks = [task for task in scores.main_tasks if task not in unlearned]
         mean = _withheld(result.table, reference, single_tasks, failed)
+    if scores.paired and [*tasks] == scores.main_tasks[:1] == scores.main_tasks:
+        mean, common = tasks[scores.main_tasks[0]], by_task
     warnings = [*_warnings(scores, reference, judged, networks, common)] if judged else []
     return Verdicts(reference, tasks, mean, [*common], warnings, scores.diagnostics, unlearned)
 
 
+def _judge_pairs(
+    scores: Scores, task: str, samples: Samples, reference: str, methods: int
+) -> pd.DataFrame:
+    """Judge by the intervals of the default test of folds or items; p of the margin is unknown."""
+    test = PROCEDURES[default_procedure(reference, replicate=scores.replicate)].function
+    higher, margin = task not in scores.lower_is_better, scores.margin_of(task)
+    share = {"test_share": scores.test_share} if scores.replicate == "fold" else {}
+    result = test(samples, control=reference, higher_is_better=higher, **share)
+    # Intervals have the same level on all tasks.
+    intervals = result.confidence_interval(1 - scores.alpha * (len(samples) - 1) / methods)
+    table = intervals.set_index("b")[COLUMNS[:3]].rename_axis(None) * scores.factor(task)
+    if not higher:
+        table = -table.rename(columns={"low": "high", "high": "low"})
+    verdicts = [judge_interval(a, b, margin) for a, b in table[["low", "high"]].to_numpy()]
+    table = table.assign(margin=margin, pvalue=math.nan, verdict=verdicts)
+    return table.assign(beyond_margin=table["high"] < -margin)[COLUMNS]
+
+
 def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:
     """Return the samples with two scores or more."""
-    return {name: [factor * x for x in xs] for name, xs in samples.items() if len(xs) > 1}
+    enough = {name: xs for name, xs in samples.items() if np.isfinite(xs).sum() > 1}
+    return {name: [factor * x for x in xs] for name, xs in enough.items()}
 
 
 def _withheld(
