@@ -68,7 +68,7 @@ from relation_tf.report.sections.tests import (
     spread_warnings,
 )
 from relation_tf.report.sections.tuning import tuning_caveats
-from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge
+from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, higher_assumed, judge
 from relation_tf.report.text import Statement, in_markup, state
 from relation_tf.stats import PairwiseResult
 from relation_tf.tasks.metrics import find_metric
@@ -172,6 +172,11 @@ class Comparison:
         if lost and {*self.scores.table["method"]} <= {*lost}:
             return state("none_learned", tasks=len(self.scores.main_tasks))
         return leading(self, lost) if self.verdicts is None else headline(self, self.verdicts)
+
+    @property
+    def headlines(self) -> list[Statement]:
+        """The headline, if there is one, and a statement on assumed directions."""
+        return [] if self.headline is None else [self.headline, *higher_assumed(self.scores)]
 
     @cached_property
     def caveats(self) -> list[Statement]:
@@ -349,7 +354,7 @@ class ReportData:
     @property
     def headlines(self) -> list[Statement]:
         """The verdicts, or the best method and the tests, of each comparison."""
-        return self._statements(lambda part: [part.headline] if part.headline else [])
+        return self._statements(lambda part: part.headlines)
 
     @property
     def caveats(self) -> list[Statement]:

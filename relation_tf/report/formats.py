@@ -265,7 +265,7 @@ def terminal(data: ReportData) -> str:
     )  # fmt: skip
     bullets = [fill(str(statement), initial_indent="- ") for statement in data.brief_findings]
     more = " ... (More in the report.)"
-    warnings = [fill(f"Warning: {x}", max_lines=4, placeholder=more) for x in data.warnings]
+    warnings = [fill(f"Warning: {x}", max_lines=8, placeholder=more) for x in data.warnings]
     # What matters most is last: a terminal scrolls the rest away.
     directions = data.scores.stated_directions
     notes = [fill(f"Read {layout}.") for layout in data.origin.get("read as", ())]
@@ -274,12 +274,16 @@ def terminal(data: ReportData) -> str:
 
 
 def _verdicts(data: ReportData, fill: Callable[[str], str]) -> list[str]:
-    """Return caveats and, with a reference, headline and table of verdicts."""
+    """Return headline, caveats and, with a reference, the table of verdicts.
+
+    Without a reference and a test over tasks, the findings have the headline's outcome.
+    """
     lines = []
     for family, part in data.comparisons.items():
-        if part.verdicts is not None and part.headline is not None:
+        headline = " ".join(str(statement.of(family)) for statement in part.headlines)
+        if headline and (part.verdicts is not None or part.over_tasks is not None):
             table = verdict_table(part)
-            lines += ["", fill(str(part.headline.of(family))), *map(fill, map(str, part.caveats))]
+            lines += ["", fill(headline), *map(fill, map(str, part.caveats))]
             lines += [] if table is None else ["", *_without_costs(table)]
         else:
             lines += [fill(f"Caveat: {caveat.of(family)}") for caveat in part.caveats]
@@ -314,14 +318,20 @@ def _means(data: ReportData) -> list[str]:
 
 
 def _mean_of_tasks(data: ReportData, methods: Sequence[str]) -> list[list[str]]:
-    """Return a row with the mean over tasks, unless a suite has averages of its seeds."""
+    """Return rows with means over tasks, unless a suite has averages of its seeds."""
     scores, table = data.scores, standings(data.scores)
     tasks = len(table.attrs["tasks"])
     if scores.averages or tasks < 2 or table["mean"].isna().any():
         return []
     digits = scores.digits(scores.main_tasks[0])
-    means = {str(name): number(mean, digits) for name, mean in table["mean"].items()}
-    return [[f"mean of {tasks} tasks", *(means.get(name, "-") for name in methods)]]
+    rows = {"mean": table["mean"].to_dict()}
+    for part in data.comparisons.values():
+        rows["IQM"] = {**rows.get("IQM", {}), **part.aggregates.get("iqm", {})}
+    return [
+        [f"{label} of {tasks} tasks", *(number(means.get(name), digits) for name in methods)]
+        for label, means in rows.items()
+        if means
+    ]
 
 
 def _without_costs(table: Table) -> list[str]:

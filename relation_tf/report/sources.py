@@ -545,20 +545,51 @@ def source_warnings(sources: Sequence[LoadedScores], scores: Scores) -> Iterator
         scores: The scores that `join` has returned.
     """
     yield from (state("note", text=note) for source in sources for note in source.notes)
-    known = {name for registered in TASKS.values() for name in registered.task.scored}
     for task in _tasks_of_tables(sources):
         named = [source.scores.metrics[task] for source in sources if task in source.scores.metrics]
         metrics = [*dict.fromkeys(map(" and ".join, named))]
         if len(metrics) > 1 or any(" and " in names for names in metrics):
             yield state("metrics", task=task, metrics=metrics)
-        if scores.directions[task].origin == "assumed" and task not in known:
-            samples = scores.samples(task).values()
-            outside = [x for values in samples for x in values if x < 0 or x > 100]
-            if outside or any(read_name(name)[1] for name in (task, *scores.metrics.get(task, ()))):
-                option = f"--lower-is-better {shlex.quote(task)}"
-                yield state("assumed_direction", task=task, outside=outside[:1], option=option)
+    yield from _doubtful_directions(sources, scores)
     if scores.unit_remark:
-        yield state("no_mean_over_tasks", why=scores.unit_remark)
+        names = {scores.only_metric(task) for task in scores.main_tasks}
+        yield state(
+            "no_mean_over_tasks",
+            why=scores.unit_remark,
+            metric=names.pop() if len(names) == 1 else "",
+            percent=bool(scores.table["score"].abs().max() <= 100),
+        )
+
+
+def _doubtful_directions(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[Statement]:
+    """Yield a warning for each unknown metric whose assumed direction may be wrong."""
+    known = {name for registered in TASKS.values() for name in registered.task.scored}
+    known = {name for name in known if not read_name(name)[1]}  # WikiText can have a perplexity
+    metrics, directions = _single_metrics(sources), scores.directions
+    groups: dict[str, list[str]] = {}
+    for task in _tasks_of_tables(sources):
+        groups.setdefault(metrics.get(task, ""), []).append(task)
+    for metric, tasks in groups.items():
+        assumed = [x for x in tasks if directions[x].origin == "assumed" and x not in known]
+        # A column without the name of a metric can have several.
+        lower = [
+            task
+            for task in tasks
+            if task in scores.lower_is_better and (metric or directions[task].origin == "declared")
+        ]
+        samples = [values for task in assumed for values in scores.samples(task).values()]
+        outside = [x for values in samples for x in values if x < 0 or x > 100]
+        names = {name for task in assumed for name in (task, *scores.metrics.get(task, ()))}
+        if assumed and (outside or lower or any(read_name(name)[1] for name in names)):
+            turned = [task for task in tasks if task in {*assumed, *lower}]
+            option = metric if metric and turned == tasks else ",".join(turned)
+            yield state(
+                "assumed_direction",
+                tasks=assumed,
+                outside=outside[:1],
+                lower=lower,
+                option=f"--lower-is-better {shlex.quote(option)}",
+            )
 
 
 def _tasks_of_tables(sources: Sequence[LoadedScores]) -> list[str]:

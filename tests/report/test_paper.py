@@ -47,7 +47,6 @@ def test_one_task():
     intervals = result.confidence_interval().set_index(["a", "b"])
     found = said["found"]["found"]
     assert len(found) == result.pairs()["significant"].sum() > 0
-    assert sorted(pair["pvalue"] for pair in found) == [pair["pvalue"] for pair in found]
     for pair in found:
         key = pair["worse"], pair["better"]
         assert pair["pvalue"] == result.pvalue.loc[key]
@@ -85,6 +84,16 @@ def test_one_score_for_each_dataset():
     found = {pair["better"] for pair in said["found"]["found"]}
     assert found == {*result.pairs()["better"].dropna()}
     assert said["found"]["effect"] == "matched-pairs rank-biserial correlation"
+
+
+def test_pairs_of_the_best_method_come_first_and_the_others_are_counted():
+    scores = table(["A"], 9, shift=4.0, methods="abcde")
+    said = stated(scores)
+    order = [(pair["better"], pair["pvalue"]) for pair in said["found"]["found"]]
+    assert [better for better, _ in order] == [*"eeeedd"]
+    assert order == sorted(order, key=lambda pair: (-ord(pair[0]), pair[1]))
+    assert (said["others"]["significant"], said["others"]["more"]) == (10, 4)
+    assert "more" not in {*stated(table(["A"], 9, shift=4.0)).get("others", {})}
 
 
 def test_verdicts_against_a_reference():

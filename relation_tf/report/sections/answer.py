@@ -181,16 +181,22 @@ def findings(part: Comparison) -> Iterator[Statement]:
         if over_tasks is None or not over_tasks.generalizes:
             yield _no_test(scores, over_tasks=over_tasks is not None)
         return
-    yield from cautions(part)
-    on_average = part.pvalues["task"].isin(scores.averages)
-    yield from _single_tasks(part.pvalues[~on_average], scores)
+    limits = [*cautions(part)]
+    yield from limits
+    if not any(limit.kind == "too_few_seeds" for limit in limits):
+        on_average = part.pvalues["task"].isin(scores.averages)
+        yield from _single_tasks(part.pvalues[~on_average], scores)
 
 
 def brief(part: Comparison) -> list[Statement]:
     """Return the short answer without single tasks, if a test over tasks summarizes them."""
-    if part.over_tasks is None or not part.tests:
+    if part.over_tasks is None:
         return part.findings
-    kept = {"tested_among", "over_tasks", "too_few_seeds", "times_to_target", "faster_to_target"}
+    kept = {"tested_among", "too_few_seeds", "no_test", "times_to_target", "faster_to_target"}
+    pairs = part.over_tasks.pairs
+    # The headline has the outcome for a single pair, or if there is no significant one.
+    if part.verdicts is not None or (len(pairs) > 1 and pairs["better"].notna().any()):
+        kept.add("over_tasks")
     return [finding for finding in part.findings if finding.kind in kept]
 
 

@@ -10,6 +10,8 @@ import pandas as pd
 
 from relation_tf.registry import PROCEDURES, Procedure, register_section
 from relation_tf.report.blocks import Block, Section, Sentences, by_method, rows_of
+from relation_tf.report.sections.tests import most_important
+from relation_tf.report.sections.verdicts import higher_assumed
 from relation_tf.report.text import Statement, state
 from relation_tf.stats import FriedmanResult, PairwiseResult, SignedRankResult, StratifiedResult
 
@@ -61,7 +63,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
     pairs, alpha, control = _pairs(part, result), scores.alpha, scores.control
     sizes = scores.table.groupby(["task", "method"]).size()
     null = getattr(result, "null", None)
-    decided = pairs[pairs["better"].notna()].sort_values("pvalue", kind="stable")
+    decided = most_important(pairs)
     shown = [_numbers(row) for row in rows_of(decided[:_MOST_PAIRS])]
     in_unit = {"unit": scores.unit, "digits": scores.digits(scores.main_tasks[0])}
     yield state(
@@ -71,6 +73,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         tasks=scores.main_tasks if over is None else over.tasks,
         seeds=[int(sizes.min()), int(sizes.max())],
     )
+    yield from higher_assumed(scores)
     if isinstance(result, FriedmanResult):
         yield state("paper_friedman", **_friedman(result), alpha=alpha)
     yield state(
@@ -89,7 +92,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
             "paper_others",
             significant=len(decided),
             others=len(pairs) - len(decided),
-            named=len(shown),
+            more=len(decided) - len(shown),
             lacking=outcome.lacking,
             attainable=float(getattr(result, "attainable_pvalue", 0.0)),
             alpha=alpha,

@@ -223,13 +223,21 @@ def _columns_of(test: PairwiseResult, factor: float) -> dict[str, Sequence[Any]]
 
 
 def winners(pairs: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return the better and the worse method of each significant pair.
+    """Return the better and the worse method of each significant pair, see `most_important`."""
+    won = rows_of(most_important(pairs))
+    return [(row.better, row.a if row.better == row.b else row.b) for row in won]
+
+
+def most_important(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the significant pairs: those of the method with most wins first, then the smallest p.
 
     Args:
-        pairs: Columns `a`, `b` and `better`, as in `PairwiseResult.pairs`.
+        pairs: Columns `a`, `b`, `pvalue` and `better`, as in `PairwiseResult.pairs`.
     """
-    won = rows_of(pairs[pairs["better"].notna()])
-    return [(row.better, row.a if row.better == row.b else row.b) for row in won]
+    won = pairs[pairs["better"].notna()]
+    wins = won["better"].map(won["better"].value_counts())
+    order = np.lexsort((won["pvalue"].to_numpy(), -wins.to_numpy(dtype=float)))
+    return won.iloc[order]
 
 
 # ---- Tests over tasks ----
@@ -435,7 +443,11 @@ def spread_warnings(
         tests: The test of each task, from `compare_methods`.
         control: The control, see `Scores.controls`.
     """
-    equal = {task: test.samples for task, test in tests.items() if test.procedure.equal_spread}
+    equal = {
+        task: test.samples
+        for task, test in tests.items()
+        if test.procedure.equal_spread and test.attainable_pvalue < test.alpha
+    }
     ratios = {task: unequal_spread(samples) for task, samples in equal.items()}
     spreads = {task: str(ratio) for task, ratio in ratios.items() if ratio is not None}
     if spreads:
