@@ -214,9 +214,9 @@ _REFERENCES = (r"\bibliographystyle{plain}", r"\bibliography{references}")
 
 
 def _figure_in_latex(picture: Picture) -> Iterator[str]:
-    file = rf"figures/{picture.name}.pdf"
+    drawn = picture.tikz or rf"\includegraphics{{figures/{picture.name}.pdf}}"
     yield from ("", r"\begin{figure}[htbp]", r"\centering")
-    yield picture.tikz or rf"{_NO_WIDER}{{\includegraphics{{{file}}}}}"
+    yield rf"{_NO_WIDER}{{{drawn}}}"
     yield rf"\caption{{{escape_latex(picture.alt)}}}"
     yield rf"\label{{fig:{picture.name}}}"
     yield r"\end{figure}"
@@ -234,6 +234,9 @@ def _table_in_latex(table: Table, paper: Paper) -> Iterator[str]:
             for column, cells in zip(columns[1:], turned, strict=True)
         ]
         columns = across
+    marks: dict[str, str] = {}
+    if table.style == "scores":
+        rows = [[_marked(cell, marks) for cell in row] for row in rows]
     kinds = "".join("r" if column.kind == "number" else "l" for column in columns)
     yield from ("", r"\begin{table}[htbp]", r"\centering")
     yield rf"\caption{{{inline(paper.caption, escape_latex, _IN_LATEX)}}}"
@@ -244,7 +247,19 @@ def _table_in_latex(table: Table, paper: Paper) -> Iterator[str]:
     yield r"\midrule"
     for row in rows:
         yield _line(inline_cell(cell, escape_latex, _IN_LATEX) for cell in row)
-    yield from (r"\bottomrule", r"\end{tabular}}", r"\end{table}")
+    yield from (r"\bottomrule", r"\end{tabular}}")
+    if marks:
+        notes = "; ".join(f"{mark} {note}" for note, mark in marks.items())
+        yield rf"\par\smallskip{{\footnotesize {escape_latex(notes)}}}"
+    yield r"\end{table}"
+
+
+def _marked(cell: Cell, marks: dict[str, str]) -> Cell:
+    """Return a cell with a mark in place of its notes; long notes would widen the column."""
+    if not cell.notes:
+        return cell
+    mark = marks.setdefault(", ".join(cell.notes), f"({len(marks) + 1})")
+    return replace(cell, letters=cell.letters + mark, notes=[])
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -326,11 +341,11 @@ def _mean_of_tasks(data: ReportData, methods: Sequence[str]) -> list[list[str]]:
     digits = scores.digits(scores.main_tasks[0])
     rows = {"mean": table["mean"].to_dict()}
     for part in data.comparisons.values():
-        rows["IQM"] = {**rows.get("IQM", {}), **part.aggregates.get("iqm", {})}
+        if not part.aggregates.empty:
+            rows["IQM"] = rows.get("IQM", {}) | part.aggregates["iqm"].to_dict()
     return [
         [f"{label} of {tasks} tasks", *(number(means.get(name), digits) for name in methods)]
         for label, means in rows.items()
-        if means
     ]
 
 

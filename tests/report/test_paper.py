@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 
 import numpy as np
@@ -15,6 +16,7 @@ from relation_tf.report import compare
 from relation_tf.report.sections.paper import CITED, sentences_for_paper
 from relation_tf.report.text import references
 from relation_tf.stats import friedman_wilcoxon, steel_dwass, stratified_steel_dwass
+from relation_tf.words import limit
 
 
 def table(tasks, seeds, shift=2.0, methods="abc"):
@@ -200,3 +202,27 @@ def test_each_sentence_names_the_field_with_its_numbers(scores, options):
             digits = len(shown.partition(".")[2])
             close = [x for x in known if abs(x - float(shown)) <= 0.5001 * 10**-digits]
             assert close or (shown == ".001" and min(known) < 0.001), (number, record)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [
+        (0.00004, 4, "+0.00004"), (-0.04, 1, "−0.04"), (0.0, 1, "0"), (-1e-17, 1, "0"),
+        (0.16, 1, "+0.2"), (math.inf, 1, "+∞"), (math.nan, 1, "–"),
+    ],
+)  # fmt: skip
+def test_a_limit_that_is_not_zero_does_not_look_like_zero(value, digits, shown):
+    assert limit(value, digits) == shown
+
+
+def test_intervals_exclude_zero_as_their_test_does():
+    scores = pd.DataFrame({
+        "method": [*"aaaabbbb"], "seed": [*range(4)] * 2,
+        "acc": [10.0, 20, 30, 40, 40.01, 50, 60, 70],
+    })  # fmt: skip
+    report = compare(scores)
+    (row,) = report.tables["pvalues"].itertuples()
+    assert row.pvalue < 0.05
+    assert row.difference_low == pytest.approx(0.01)
+    assert "[+0.01, " in report.markdown().replace("\\", "")
+    assert "interval +0.01 to" in report.markdown()

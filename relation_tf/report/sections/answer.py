@@ -338,6 +338,7 @@ def _limits(data: ReportData) -> Iterator[Statement]:
             one_score=data.scores.seeds == 1,
             generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
             rows=any("variance" in part.rows for part in parts),
+            tables=results is None,
         )
     if data.generated_data:
         yield state("note", text=data.generated_data)
@@ -398,7 +399,7 @@ def _standing_table(part: Comparison) -> Table | None:
         lost = collapsed_note(part.report.collapsed_networks.get(name, 0))
         mean = [Cell(number(row.mean, digits), notes=lost)] if has_means else []
         mean += [Cell(number(middle.get(name), digits))] if middle else []
-        rank = f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}"
+        rank = f"{row.rank:.2f}" if tasks > 1 else f"{row.rank:g}"
         rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())]))
     return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")
 

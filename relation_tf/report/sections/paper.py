@@ -10,6 +10,7 @@ import pandas as pd
 
 from relation_tf.registry import PROCEDURES, Procedure, register_section
 from relation_tf.report.blocks import Block, Section, Sentences, by_method, rows_of
+from relation_tf.report.lost_runs import ranks_failed
 from relation_tf.report.sections.tests import most_important
 from relation_tf.report.sections.verdicts import higher_assumed
 from relation_tf.report.text import Statement, state
@@ -74,6 +75,11 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         seeds=[int(sizes.min()), int(sizes.max())],
     )
     yield from higher_assumed(scores)
+    failed = part.failed[part.failed["task"].isin(scores.main_tasks)]
+    for ranked, rows in failed.groupby(failed["ranked"] & ranks_failed(outcome.procedure)):
+        lost = rows.groupby("method", sort=False)
+        runs = {str(x): (own["run"].nunique(), [*own["task"].unique()]) for x, own in lost}
+        yield state("paper_failed", runs=runs, ranked=bool(ranked))
     if isinstance(result, FriedmanResult):
         yield state("paper_friedman", **_friedman(result), alpha=alpha)
     yield state(

@@ -56,7 +56,7 @@ from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
 from relation_tf.stats.samples import control_first, rank_samples, unequal_spread
 from relation_tf.terminal import advance
-from relation_tf.words import at_least, format_level, pvalue_only, signed
+from relation_tf.words import at_least, format_level, limit, pvalue_only, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -565,7 +565,7 @@ def _difference_note(row: Any, digits: int) -> list[str]:
     limits = row.difference_low, row.difference_high
     if not math.isfinite(row.difference) or all(map(math.isinf, limits)):
         return []
-    low, high = (signed(limit, digits) for limit in limits)
+    low, high = (limit(x, digits) for x in limits)
     return [f"{signed(row.difference, digits)} [{low}, {high}]"]
 
 
@@ -653,7 +653,7 @@ def _listed_differences(table: pd.DataFrame, digits: int) -> str:
     named = _most_different(table)
     words = [
         f"{row.a} and {row.b} {signed(row.difference, digits)}"
-        + (f" ({signed(row.low, digits)} to {signed(row.high, digits)})" * (row.low == row.low))
+        + (f" ({limit(row.low, digits)} to {limit(row.high, digits)})" * (row.low == row.low))
         for row in rows_of(named)
     ]
     others = len(table) - len(named)
@@ -766,7 +766,7 @@ def _table_over_tasks(test: OverTasks, part: Comparison) -> Table:
     for pair in rows_of(test.pairs):
         verdict = f"{pair.better} better" if pair.better else NOT_SIGNIFICANT
         p = Cell(pvalue_only(pair.pvalue, part.scores.alpha), significant=pair.significant)
-        limits = f"{signed(pair.effect_low, 2)} to {signed(pair.effect_high, 2)}"
+        limits = f"{limit(pair.effect_low)} to {limit(pair.effect_high)}"
         notes = [] if math.isnan(pair.effect_low) else [limits]
         effect = Cell(signed(pair.effect_size, 2), notes=notes)
         outcome = Cell(verdict, significant=pair.significant)
