@@ -115,8 +115,8 @@ def first_of(shown: int, total: int, noun: str) -> str:
 def number_of_seeds(sizes: Sequence[int]) -> str:
     """Return the numbers of seeds of samples, such as `3 to 5 seeds`."""
     fewest, most = min(sizes), max(sizes)
-    between = "or" if most - fewest == 1 else "to"
-    return count(most, "seed") if fewest == most else f"{fewest} {between} {most} seeds"
+    to = "or" if most == fewest + 1 else "to"
+    return count(most, "seed") if fewest == most else f"{fewest} {to} {most} seeds"
 
 
 def format_pvalue(pvalue: float, alpha: float = 0.05, decimals: int = 3) -> str:

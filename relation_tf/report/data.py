@@ -68,7 +68,7 @@ from relation_tf.report.sections.tests import (
     spread_warnings,
 )
 from relation_tf.report.sections.tuning import tuning_caveats
-from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, higher_assumed, judge
+from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge
 from relation_tf.report.text import Statement, in_markup, state
 from relation_tf.stats import PairwiseResult
 from relation_tf.tasks.metrics import find_metric
@@ -174,9 +174,16 @@ class Comparison:
         return leading(self, lost) if self.verdicts is None else headline(self, self.verdicts)
 
     @property
+    def assumed(self) -> list[Statement]:
+        """A statement on the tasks whose direction is only assumed, if there are any."""
+        directions, main = self.scores.directions, self.scores.main_tasks
+        tasks = [x for x in main if x in directions and directions[x].origin == "assumed"]
+        return [state("higher_assumed", tasks=tasks, of=len(main))] if tasks else []
+
+    @property
     def headlines(self) -> list[Statement]:
-        """The headline, if there is one, and a statement on assumed directions."""
-        return [] if self.headline is None else [self.headline, *higher_assumed(self.scores)]
+        """The headline, if there is one, and `assumed`."""
+        return [self.headline, *self.assumed] if self.headline else []
 
     @cached_property
     def caveats(self) -> list[Statement]:

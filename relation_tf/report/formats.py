@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
@@ -256,9 +257,8 @@ def _table_in_latex(table: Table, paper: Paper) -> Iterator[str]:
 
 def _marked(cell: Cell, marks: dict[str, str]) -> Cell:
     """Return a cell with a mark in place of its notes; long notes would widen the column."""
-    if not cell.notes:
-        return cell
-    mark = marks.setdefault(", ".join(cell.notes), f"({len(marks) + 1})")
+    note, mark = ", ".join(cell.notes), f"({len(marks) + 1})"
+    mark = marks.setdefault(note, mark) if note else ""
     return replace(cell, letters=cell.letters + mark, notes=[])
 
 
@@ -295,10 +295,10 @@ def _verdicts(data: ReportData, fill: Callable[[str], str]) -> list[str]:
     """
     lines = []
     for family, part in data.comparisons.items():
-        headline = " ".join(str(statement.of(family)) for statement in part.headlines)
-        if headline and (part.verdicts is not None or part.over_tasks is not None):
+        headlines = [fill(str(statement.of(family))) for statement in part.headlines]
+        if headlines and (part.verdicts is not None or part.over_tasks is not None):
             table = verdict_table(part)
-            lines += ["", fill(headline), *map(fill, map(str, part.caveats))]
+            lines += ["", *headlines, *map(fill, map(str, part.caveats))]
             lines += [] if table is None else ["", *_without_costs(table)]
         else:
             lines += [fill(f"Caveat: {caveat.of(family)}") for caveat in part.caveats]
@@ -339,13 +339,11 @@ def _mean_of_tasks(data: ReportData, methods: Sequence[str]) -> list[list[str]]:
     if scores.averages or tasks < 2 or table["mean"].isna().any():
         return []
     digits = scores.digits(scores.main_tasks[0])
-    rows = {"mean": table["mean"].to_dict()}
-    for part in data.comparisons.values():
-        if not part.aggregates.empty:
-            rows["IQM"] = rows.get("IQM", {}) | part.aggregates["iqm"].to_dict()
+    parts = [part.aggregates for part in data.comparisons.values() if len(part.aggregates)]
+    middle = [("IQM", pd.concat(parts)["iqm"])] if parts else []
     return [
         [f"{label} of {tasks} tasks", *(number(means.get(name), digits) for name in methods)]
-        for label, means in rows.items()
+        for label, means in [("mean", table["mean"]), *middle]
     ]
 
 

@@ -165,12 +165,6 @@ class Scores:
         return frozenset(task for task, x in self.directions.items() if not x.higher_is_better)
 
     @property
-    def assumed(self) -> list[str]:
-        """Main tasks whose direction is only assumed."""
-        known = self.directions
-        return [x for x in self.main_tasks if x in known and known[x].origin == "assumed"]
-
-    @property
     def stated_directions(self) -> str:
         """Sentences on the direction of each task and its origin; empty if there are no tasks."""
         known = {x: self.directions[x] for x in self.single_tasks if x in self.directions}

@@ -552,43 +552,28 @@ def source_warnings(sources: Sequence[LoadedScores], scores: Scores) -> Iterator
             yield state("metrics", task=task, metrics=metrics)
     yield from _doubtful_directions(sources, scores)
     if scores.unit_remark:
-        names = {scores.only_metric(task) for task in scores.main_tasks}
-        yield state(
-            "no_mean_over_tasks",
-            why=scores.unit_remark,
-            metric=names.pop() if len(names) == 1 else "",
-            percent=bool(scores.table["score"].abs().max() <= 100),
-        )
+        percent = bool(scores.table["score"].abs().max() <= 100)
+        yield state("no_mean_over_tasks", why=scores.unit_remark, percent=percent)
 
 
 def _doubtful_directions(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[Statement]:
     """Yield a warning for each unknown metric whose assumed direction may be wrong."""
-    known = {name for registered in TASKS.values() for name in registered.task.scored}
-    known = {name for name in known if not read_name(name)[1]}  # WikiText can have a perplexity
-    metrics, directions = _single_metrics(sources), scores.directions
-    groups: dict[str, list[str]] = {}
-    for task in _tasks_of_tables(sources):
-        groups.setdefault(metrics.get(task, ""), []).append(task)
-    for metric, tasks in groups.items():
-        assumed = [x for x in tasks if directions[x].origin == "assumed" and x not in known]
-        # A column without the name of a metric can have several.
-        lower = [
-            task
-            for task in tasks
-            if task in scores.lower_is_better and (metric or directions[task].origin == "declared")
-        ]
-        samples = [values for task in assumed for values in scores.samples(task).values()]
-        outside = [x for values in samples for x in values if x < 0 or x > 100]
-        names = {name for task in assumed for name in (task, *scores.metrics.get(task, ()))}
-        if assumed and (outside or lower or any(read_name(name)[1] for name in names)):
+    scored = (name for registered in TASKS.values() for name in registered.task.scored)
+    known = {name for name in scored if not read_name(name)[1]}
+    metrics, tables, table = _single_metrics(sources), _tasks_of_tables(sources), scores.table
+    for metric in dict.fromkeys(metrics.get(task, "") for task in tables):
+        tasks = [task for task in tables if metrics.get(task, "") == metric]
+        lower = [task for task in tasks if scores.directions[task] == (False, "declared")]
+        unknown = [task for task in tasks if task not in known]
+        assumed = [task for task in unknown if scores.directions[task] == (True, "assumed")]
+        values = table["score"][table["task"].isin(assumed)]
+        outside = values[~values.between(0, 100)].tolist()[:1]
+        if assumed and (outside or lower or any(read_name(x)[1] for x in (*assumed, metric))):
             turned = [task for task in tasks if task in {*assumed, *lower}]
-            option = metric if metric and turned == tasks else ",".join(turned)
+            names = shlex.quote(metric if metric and turned == tasks else ",".join(turned))
+            option = f"--lower-is-better {names}"
             yield state(
-                "assumed_direction",
-                tasks=assumed,
-                outside=outside[:1],
-                lower=lower,
-                option=f"--lower-is-better {shlex.quote(option)}",
+                "assumed_direction", tasks=assumed, outside=outside, lower=lower, option=option
             )
 
 

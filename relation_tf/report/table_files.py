@@ -77,11 +77,11 @@ def _read_text(path: Path) -> pd.DataFrame:
             continue
         if len(fields) != len(header):
             line = separator.join(fields)
-            has_commas = separator == "," and re.search(r"(^|,)[+-]?\d+,\d+(,|$)", line)
-            hint = ". Numbers must have a decimal point if commas separate fields"
+            decimal = separator == "," and re.search(r"(^|,)[+-]?\d+,\d+(,|$)", line)
+            hint = ". Numbers must have a decimal point if commas separate fields" * bool(decimal)
             raise DataError(
                 f"{path}:{reader.line_num}: must have {len(header)} fields, as the header. "
-                f"Received: {len(fields)}, {quote(line)}{hint if has_commas else ''}"
+                f"Received: {len(fields)}, {quote(line)}{hint}"
             )
         rows.append(fields)
         lines.append(f"{path}:{reader.line_num}")

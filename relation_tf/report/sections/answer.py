@@ -183,7 +183,7 @@ def findings(part: Comparison) -> Iterator[Statement]:
         return
     limits = [*cautions(part)]
     yield from limits
-    if not any(limit.kind == "too_few_seeds" for limit in limits):
+    if "too_few_seeds" not in {limit.kind for limit in limits}:
         on_average = part.pvalues["task"].isin(scores.averages)
         yield from _single_tasks(part.pvalues[~on_average], scores)
 
@@ -338,7 +338,7 @@ def _limits(data: ReportData) -> Iterator[Statement]:
             one_score=data.scores.seeds == 1,
             generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
             rows=any("variance" in part.rows for part in parts),
-            tables=results is None,
+            tables="read as" in data.origin,
         )
     if data.generated_data:
         yield state("note", text=data.generated_data)

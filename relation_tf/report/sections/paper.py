@@ -12,7 +12,6 @@ from relation_tf.registry import PROCEDURES, Procedure, register_section
 from relation_tf.report.blocks import Block, Section, Sentences, by_method, rows_of
 from relation_tf.report.lost_runs import ranks_failed
 from relation_tf.report.sections.tests import most_important
-from relation_tf.report.sections.verdicts import higher_assumed
 from relation_tf.report.text import Statement, state
 from relation_tf.stats import FriedmanResult, PairwiseResult, SignedRankResult, StratifiedResult
 
@@ -74,7 +73,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         tasks=scores.main_tasks if over is None else over.tasks,
         seeds=[int(sizes.min()), int(sizes.max())],
     )
-    yield from higher_assumed(scores)
+    yield from part.assumed
     failed = part.failed[part.failed["task"].isin(scores.main_tasks)]
     for ranked, rows in failed.groupby(failed["ranked"] & ranks_failed(outcome.procedure)):
         lost = rows.groupby("method", sort=False)

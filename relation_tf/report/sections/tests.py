@@ -234,10 +234,9 @@ def most_important(pairs: pd.DataFrame) -> pd.DataFrame:
     Args:
         pairs: Columns `a`, `b`, `pvalue` and `better`, as in `PairwiseResult.pairs`.
     """
-    won = pairs[pairs["better"].notna()]
+    won = pairs[pairs["better"].notna()].sort_values("pvalue", kind="stable")
     wins = won["better"].map(won["better"].value_counts())
-    order = np.lexsort((won["pvalue"].to_numpy(), -wins.to_numpy(dtype=float)))
-    return won.iloc[order]
+    return won.loc[wins.sort_values(ascending=False, kind="stable").index]
 
 
 # ---- Tests over tasks ----
@@ -443,11 +442,8 @@ def spread_warnings(
         tests: The test of each task, from `compare_methods`.
         control: The control, see `Scores.controls`.
     """
-    equal = {
-        task: test.samples
-        for task, test in tests.items()
-        if test.procedure.equal_spread and test.attainable_pvalue < test.alpha
-    }
+    tests = {task: test for task, test in tests.items() if test.attainable_pvalue < test.alpha}
+    equal = {task: test.samples for task, test in tests.items() if test.procedure.equal_spread}
     ratios = {task: unequal_spread(samples) for task, samples in equal.items()}
     spreads = {task: str(ratio) for task, ratio in ratios.items() if ratio is not None}
     if spreads:

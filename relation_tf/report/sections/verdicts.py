@@ -262,12 +262,6 @@ def headline(part: Comparison, verdicts: Verdicts) -> Statement:
     )
 
 
-def higher_assumed(scores: Scores) -> Iterator[Statement]:
-    """Yield a statement on the tasks whose direction is only assumed."""
-    if scores.assumed:
-        yield state("higher_assumed", tasks=scores.assumed, of=len(scores.main_tasks))
-
-
 def _groups(verdicts: Verdicts, mean: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the methods of each verdict, with the numbers of tasks to state next to it.
 
