@@ -52,3 +52,14 @@ def test_the_headline_names_the_method_with_the_best_interquartile_mean(table):
 
 def test_without_the_option_there_are_none(table):
     assert "aggregates" not in compare(table).tables
+
+
+def test_without_the_interquartile_mean_of_a_method_the_headline_names_means():
+    """With a failed run, tasks have different numbers of scores."""
+    rows = [(task, method, seed, place + seed / 10) for task in "AB"
+            for place, method in enumerate("xy") for seed in range(5)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    table.loc[0, "score"] = np.nan
+    report = compare(table, same_unit=True)
+    assert report.tables["aggregates"].set_index("method")["iqm"].isna()["x"]
+    assert report.data.headlines[0].values["measure"] == "mean"

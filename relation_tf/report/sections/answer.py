@@ -108,9 +108,10 @@ def leading(part: Comparison, lost: Collection[str]) -> Statement | None:
     if left_out:
         table = table.drop([name for name in table.index if name in lost])
     best = _best(table[measure], lower)
-    if not part.aggregates.empty and not left_out:
+    table = part.aggregates
+    if not (table.empty or left_out or table["iqm"].isna().any()):
         lower = scores.main_tasks[0] in scores.lower_is_better
-        measure, best = "interquartile mean", _best(part.aggregates["iqm"].dropna(), lower) or best
+        measure, best = "interquartile mean", _best(table["iqm"], lower)
     return state(
         "leading",
         methods=best,
