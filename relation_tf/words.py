@@ -36,6 +36,17 @@ def signed(value: float, digits: int = 2) -> str:
     return f"{value:+z,.{digits}f}".replace("-", "−").replace("inf", "∞")
 
 
+def limit(value: float, digits: int = 2) -> str:
+    """Format a limit of an interval as `signed`, so that only zero looks like zero.
+
+    Example:
+        >>> limit(0.12), limit(0.004), limit(0.0)
+        ('+0.12', '+0.004', '0')
+    """
+    enough = (d for d in range(digits, digits + 4) if round(value, d))
+    return next((signed(value, d) for d in enough), "0")
+
+
 def spread(value: float, deviation: float, digits: int = 1) -> str:
     """Format a mean with its standard deviation, which may be NaN.
 
@@ -104,7 +115,8 @@ def first_of(shown: int, total: int, noun: str) -> str:
 def number_of_seeds(sizes: Sequence[int], noun: str = "seed") -> str:
     """Return the numbers of seeds, or of another noun, of samples, such as `3 to 5 seeds`."""
     fewest, most = min(sizes), max(sizes)
-    return count(most, noun) if fewest == most else f"{fewest} to {most} {noun}s"
+    to = "or" if most == fewest + 1 else "to"
+    return count(most, noun) if fewest == most else f"{fewest} {to} {most} {noun}s"
 
 
 def format_pvalue(pvalue: float, alpha: float = 0.05, decimals: int = 3) -> str:

@@ -173,6 +173,18 @@ class Comparison:
             return state("none_learned", tasks=len(self.scores.main_tasks))
         return leading(self, lost) if self.verdicts is None else headline(self, self.verdicts)
 
+    @property
+    def assumed(self) -> list[Statement]:
+        """A statement on the tasks whose direction is only assumed, if there are any."""
+        directions, main = self.scores.directions, self.scores.main_tasks
+        tasks = [x for x in main if x in directions and directions[x].origin == "assumed"]
+        return [state("higher_assumed", tasks=tasks, of=len(main))] if tasks else []
+
+    @property
+    def headlines(self) -> list[Statement]:
+        """The headline, if there is one, and `assumed`."""
+        return [self.headline, *self.assumed] if self.headline else []
+
     @cached_property
     def caveats(self) -> list[Statement]:
         """What limits the headline."""
@@ -350,7 +362,7 @@ class ReportData:
     @property
     def headlines(self) -> list[Statement]:
         """The verdicts, or the best method and the tests, of each comparison."""
-        return self._statements(lambda part: [part.headline] if part.headline else [])
+        return self._statements(lambda part: part.headlines)
 
     @property
     def caveats(self) -> list[Statement]:

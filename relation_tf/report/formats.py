@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
@@ -224,9 +225,9 @@ _REFERENCES = (r"\bibliographystyle{plain}", r"\bibliography{references}")
 
 
 def _figure_in_latex(picture: Picture) -> Iterator[str]:
-    file = rf"figures/{picture.name}.pdf"
+    drawn = picture.tikz or rf"\includegraphics{{figures/{picture.name}.pdf}}"
     yield from ("", r"\begin{figure}[htbp]", r"\centering")
-    yield picture.tikz or rf"{_NO_WIDER}{{\includegraphics{{{file}}}}}"
+    yield rf"{_NO_WIDER}{{{drawn}}}"
     yield rf"\caption{{{escape_latex(picture.alt)}}}"
     yield rf"\label{{fig:{picture.name}}}"
     yield r"\end{figure}"
@@ -244,6 +245,9 @@ def _table_in_latex(table: Table, paper: Paper) -> Iterator[str]:
             for column, cells in zip(columns[1:], turned, strict=True)
         ]
         columns = across
+    marks: dict[str, str] = {}
+    if table.style == "scores":
+        rows = [[_marked(cell, marks) for cell in row] for row in rows]
     kinds = "".join("r" if column.kind == "number" else "l" for column in columns)
     yield from ("", r"\begin{table}[htbp]", r"\centering")
     yield rf"\caption{{{inline(paper.caption, escape_latex, _IN_LATEX)}}}"
@@ -254,7 +258,18 @@ def _table_in_latex(table: Table, paper: Paper) -> Iterator[str]:
     yield r"\midrule"
     for row in rows:
         yield _line(inline_cell(cell, escape_latex, _IN_LATEX) for cell in row)
-    yield from (r"\bottomrule", r"\end{tabular}}", r"\end{table}")
+    yield from (r"\bottomrule", r"\end{tabular}}")
+    if marks:
+        notes = "; ".join(f"{mark} {note}" for note, mark in marks.items())
+        yield rf"\par\smallskip{{\footnotesize {escape_latex(notes)}}}"
+    yield r"\end{table}"
+
+
+def _marked(cell: Cell, marks: dict[str, str]) -> Cell:
+    """Return a cell with a mark in place of its notes; long notes would widen the column."""
+    note, mark = ", ".join(cell.notes), f"({len(marks) + 1})"
+    mark = marks.setdefault(note, mark) if note else ""
+    return replace(cell, letters=cell.letters + mark, notes=[])
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -275,7 +290,7 @@ def terminal(data: ReportData) -> str:
     )  # fmt: skip
     bullets = [fill(str(statement), initial_indent="- ") for statement in data.brief_findings]
     more = " ... (More in the report.)"
-    warnings = [fill(f"Warning: {x}", max_lines=4, placeholder=more) for x in data.warnings]
+    warnings = [fill(f"Warning: {x}", max_lines=8, placeholder=more) for x in data.warnings]
     # What matters most is last: a terminal scrolls the rest away.
     directions = data.scores.stated_directions
     notes = [fill(f"Read {layout}.") for layout in data.origin.get("read as", ())]
@@ -284,12 +299,16 @@ def terminal(data: ReportData) -> str:
 
 
 def _verdicts(data: ReportData, fill: Callable[[str], str]) -> list[str]:
-    """Return caveats and, with a reference, headline and table of verdicts."""
+    """Return headline, caveats and, with a reference, the table of verdicts.
+
+    Without a reference and a test over tasks, the findings have the headline's outcome.
+    """
     lines = []
     for family, part in data.comparisons.items():
-        if part.verdicts is not None and part.headline is not None:
+        headlines = [fill(str(statement.of(family))) for statement in part.headlines]
+        if headlines and (part.verdicts is not None or part.over_tasks is not None):
             table = verdict_table(part)
-            lines += ["", fill(str(part.headline.of(family))), *map(fill, map(str, part.caveats))]
+            lines += ["", *headlines, *map(fill, map(str, part.caveats))]
             lines += [] if table is None else ["", *_without_costs(table)]
         else:
             lines += [fill(f"Caveat: {caveat.of(family)}") for caveat in part.caveats]
@@ -324,14 +343,18 @@ def _means(data: ReportData) -> list[str]:
 
 
 def _mean_of_tasks(data: ReportData, methods: Sequence[str]) -> list[list[str]]:
-    """Return a row with the mean over tasks, unless a suite has averages of its seeds."""
+    """Return rows with means over tasks, unless a suite has averages of its seeds."""
     scores, table = data.scores, standings(data.scores)
     tasks = len(table.attrs["tasks"])
     if scores.averages or tasks < 2 or table["mean"].isna().any():
         return []
     digits = scores.digits(scores.main_tasks[0])
-    means = {str(name): number(mean, digits) for name, mean in table["mean"].items()}
-    return [[f"mean of {tasks} tasks", *(means.get(name, "-") for name in methods)]]
+    parts = [part.aggregates for part in data.comparisons.values() if len(part.aggregates)]
+    middle = [("IQM", pd.concat(parts)["iqm"])] if parts else []
+    return [
+        [f"{label} of {tasks} tasks", *(number(means.get(name), digits) for name in methods)]
+        for label, means in [("mean", table["mean"]), *middle]
+    ]
 
 
 def _without_costs(table: Table) -> list[str]:

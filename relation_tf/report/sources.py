@@ -558,20 +558,36 @@ def source_warnings(sources: Sequence[LoadedScores], scores: Scores) -> Iterator
         scores: The scores that `join` has returned.
     """
     yield from (state("note", text=note) for source in sources for note in source.notes)
-    known = {name for registered in TASKS.values() for name in registered.task.scored}
     for task in _tasks_of_tables(sources):
         named = [source.scores.metrics[task] for source in sources if task in source.scores.metrics]
         metrics = [*dict.fromkeys(map(" and ".join, named))]
         if len(metrics) > 1 or any(" and " in names for names in metrics):
             yield state("metrics", task=task, metrics=metrics)
-        if scores.directions[task].origin == "assumed" and task not in known:
-            samples = scores.samples(task).values()
-            outside = [x for values in samples for x in values if x < 0 or x > 100]
-            if outside or any(read_name(name)[1] for name in (task, *scores.metrics.get(task, ()))):
-                option = f"--lower-is-better {shlex.quote(task)}"
-                yield state("assumed_direction", task=task, outside=outside[:1], option=option)
+    yield from _doubtful_directions(sources, scores)
     if scores.unit_remark:
-        yield state("no_mean_over_tasks", why=scores.unit_remark)
+        percent = bool(scores.table["score"].abs().max() <= 100)
+        yield state("no_mean_over_tasks", why=scores.unit_remark, percent=percent)
+
+
+def _doubtful_directions(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[Statement]:
+    """Yield a warning for each unknown metric whose assumed direction may be wrong."""
+    scored = (name for registered in TASKS.values() for name in registered.task.scored)
+    known = {name for name in scored if not read_name(name)[1]}
+    metrics, tables, table = _single_metrics(sources), _tasks_of_tables(sources), scores.table
+    for metric in dict.fromkeys(metrics.get(task, "") for task in tables):
+        tasks = [task for task in tables if metrics.get(task, "") == metric]
+        lower = [task for task in tasks if scores.directions[task] == (False, "declared")]
+        unknown = [task for task in tasks if task not in known]
+        assumed = [task for task in unknown if scores.directions[task] == (True, "assumed")]
+        values = table["score"][table["task"].isin(assumed)]
+        outside = values[~values.between(0, 100)].tolist()[:1]
+        if assumed and (outside or lower or any(read_name(x)[1] for x in (*assumed, metric))):
+            turned = [task for task in tasks if task in {*assumed, *lower}]
+            names = shlex.quote(metric if metric and turned == tasks else ",".join(turned))
+            option = f"--lower-is-better {names}"
+            yield state(
+                "assumed_direction", tasks=assumed, outside=outside, lower=lower, option=option
+            )
 
 
 def _tasks_of_tables(sources: Sequence[LoadedScores]) -> list[str]:

@@ -76,9 +76,12 @@ def _read_text(path: Path) -> pd.DataFrame:
             header = fields if not fields[0].startswith("# ") else None
             continue
         if len(fields) != len(header):
+            line = separator.join(fields)
+            decimal = separator == "," and re.search(r"(^|,)[+-]?\d+,\d+(,|$)", line)
+            hint = ". Numbers must have a decimal point if commas separate fields" * bool(decimal)
             raise DataError(
                 f"{path}:{reader.line_num}: must have {len(header)} fields, as the header. "
-                f"Received: {len(fields)}, {quote(separator.join(fields))}"
+                f"Received: {len(fields)}, {quote(line)}{hint}"
             )
         rows.append(fields)
         lines.append(f"{path}:{reader.line_num}")

@@ -201,6 +201,7 @@ def environment() -> Environment:
         "marked": _marked,
         "number": words.number,
         "signed": words.signed,
+        "limit": words.limit,
         "two_digits": words.two_digits,
         "pvalue": words.format_pvalue,
         "pvalue_only": words.pvalue_only,

@@ -487,7 +487,9 @@ def pairwise_result(
     asymptotic = None
     if asymptotic_pvalue is not None:
         asymptotic = table_of_pairs(asymptotic_pvalue, names, against, symmetric=True)
-    unequal = spread_notes(procedure.title, ranked.scores) if procedure.equal_spread else ()
+    significant = attributes.get("attainable_pvalue", 0.0) < attributes.get("alpha", 0.05)
+    warned = procedure.equal_spread and significant
+    unequal = spread_notes(procedure.title, ranked.scores) if warned else ()
     return PairwiseResult(
         procedure=procedure,
         statistic=table_of_pairs(statistic, names, against),

@@ -199,7 +199,8 @@ def unlike_units(largest: Mapping[Any, float], higher: Mapping[Any, bool]) -> st
     sizes = [size for size in largest.values() if size]
     ends = _SIZES if sizes and max(sizes) >= 10 * min(sizes) else ()
     for task, size in largest.items():
-        word = "" if higher[task] else read_name(str(task))[1]
+        is_higher, name = read_name(str(task))
+        word = "" if higher[task] or is_higher is None else name
         unit = sum((size or max(sizes)) > end for end in ends)
         kinds.setdefault((higher[task], word, unit), (task, size))
     if len(kinds) < 2:

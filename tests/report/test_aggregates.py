@@ -99,3 +99,14 @@ def test_where_lower_is_better_a_lower_profile_is_better(table):
         for lower in ([], tasks)
     ]
     assert ["below another" in page for page in pages] == [False, True]
+
+
+def test_without_the_interquartile_mean_of_a_method_the_headline_names_means():
+    """With a failed run, tasks have different numbers of scores."""
+    rows = [(task, method, seed, place + seed / 10) for task in "AB"
+            for place, method in enumerate("xy") for seed in range(5)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    table.loc[0, "score"] = np.nan
+    report = compare(table, same_unit=True)
+    assert report.tables["aggregates"].set_index("method")["iqm"].isna()["x"]
+    assert report.data.headlines[0].values["measure"] == "mean"

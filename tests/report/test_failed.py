@@ -11,6 +11,7 @@ from relation_tf.errors import DataError
 from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
 from relation_tf.report.lost_runs import mostly_lost
+from relation_tf.report.sections.paper import sentences_for_paper
 from relation_tf.stats import steel_dwass, stratified_steel_dwass
 from tests.report.conftest import content
 
@@ -38,6 +39,36 @@ def test_a_score_that_is_not_finite_is_ranked_worst(table_of, lost):
     assert summary["n"].to_dict() == {"a": 5, "b": 4}
     assert summary.loc["b", "mean"] == 86.5
     assert "runs, 1 failed" in report.markdown()
+
+
+@pytest.mark.parametrize(
+    ("test", "options", "ranked"),
+    [
+        ("steel-dwass", {}, True),
+        ("welch", {}, False),
+        ("steel-dwass", {"drop_failed": True}, False),
+    ],
+)
+def test_the_paragraph_says_how_failed_runs_count(table_of, test, options, ranked):
+    report = compare(table_of({"x": {"a": A, "b": B}}), test=test, **options)
+    (part,) = report.data.comparisons.values()
+    said = {x.kind: x for x in sentences_for_paper(part)}
+    assert said["paper_failed"].values == {"runs": {"b": (1, ["x"])}, "ranked": ranked}
+    assert said["paper_compared"].values["seeds"] == [4, 5]
+    assert "4 or 5 seeds" in str(said["paper_compared"])
+    assert "paper_failed" not in {x.kind for x in sentences_for_paper(
+        *compare(table_of({"x": {"a": A, "b": A}})).data.comparisons.values())}  # fmt: skip
+
+
+def test_notes_of_scores_are_below_the_table_in_latex(table_of):
+    lines = compare(table_of({"x": {"a": A, "b": B}})).latex().splitlines()
+    (note,) = (line for line in lines if "4 of 5 runs, 1 failed" in line)
+    (row,) = (line for line in lines if line.startswith("b & ") and "86.5" in line)
+    assert "(1)" in row
+    assert "(1)" in note
+    assert lines.index(r"\end{tabular}}") < lines.index(note)
+    (caption,) = (line for line in lines if line.startswith(r"\caption{Scores:"))
+    assert "over 5 seeds or fewer" in caption
 
 
 def test_a_test_over_tasks_ranks_failed_runs_worst(table_of):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from relation_tf.report import compare
 from relation_tf.report.sections.paper import CITED, CITED_ESTIMATES, sentences_for_paper
 from relation_tf.report.text import references, state
 from relation_tf.stats import friedman_wilcoxon, steel_dwass, stratified_steel_dwass
+from relation_tf.words import limit
 
 
 def table(tasks, seeds, shift=2.0, methods="abc"):
@@ -48,7 +50,6 @@ def test_one_task():
     intervals = result.confidence_interval().set_index(["a", "b"])
     found = said["found"]["found"]
     assert len(found) == result.pairs()["significant"].sum() > 0
-    assert sorted(pair["pvalue"] for pair in found) == [pair["pvalue"] for pair in found]
     for pair in found:
         key = pair["worse"], pair["better"]
         assert pair["pvalue"] == result.pvalue.loc[key]
@@ -88,6 +89,16 @@ def test_one_score_for_each_dataset():
     assert said["found"]["effect"] == "matched-pairs rank-biserial correlation"
     assert said["friedman"]["cite"] == ["friedman1937", "iman1980"]
     assert {*said["friedman"]["cite"]}.isdisjoint(said["test"]["cite"])
+
+
+def test_pairs_of_the_best_method_come_first_and_the_others_are_counted():
+    scores = table(["A"], 9, shift=4.0, methods="abcde")
+    said = stated(scores)
+    order = [(pair["better"], pair["pvalue"]) for pair in said["found"]["found"]]
+    assert [better for better, _ in order] == [*"eeeedd"]
+    assert order == sorted(order, key=lambda pair: (-ord(pair[0]), pair[1]))
+    assert (said["others"]["significant"], said["others"]["more"]) == (10, 4)
+    assert "more" not in {*stated(table(["A"], 9, shift=4.0)).get("others", {})}
 
 
 def test_verdicts_against_a_reference():
@@ -254,3 +265,27 @@ def test_an_infinite_f_is_left_out():
     report = compare(pd.DataFrame(rows, columns=["task", "method", "score"]))
     assert "χ²" in report.markdown()
     assert "∞" not in report.markdown()
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [
+        (0.00004, 4, "+0.00004"), (-0.04, 1, "−0.04"), (0.0, 1, "0"), (-1e-17, 1, "0"),
+        (0.16, 1, "+0.2"), (math.inf, 1, "+∞"), (math.nan, 1, "–"),
+    ],
+)  # fmt: skip
+def test_a_limit_that_is_not_zero_does_not_look_like_zero(value, digits, shown):
+    assert limit(value, digits) == shown
+
+
+def test_intervals_exclude_zero_as_their_test_does():
+    scores = pd.DataFrame({
+        "method": [*"aaaabbbb"], "seed": [*range(4)] * 2,
+        "acc": [10.0, 20, 30, 40, 40.01, 50, 60, 70],
+    })  # fmt: skip
+    report = compare(scores)
+    (row,) = report.tables["pvalues"].itertuples()
+    assert row.pvalue < 0.05
+    assert row.difference_low == pytest.approx(0.01)
+    assert "[+0.01, " in report.markdown().replace("\\", "")
+    assert "interval +0.01 to" in report.markdown()

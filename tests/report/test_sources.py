@@ -138,6 +138,8 @@ def test_report_as_source(before):
         (HEAD + "CoLA,a,1,1\nCoLA,,2,1\n", r"theirs.csv:3: the method is empty"),
         (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3 repeats 'CoLA / a / 1' of .*csv:2"),
         (HEAD + "CoLA,a,1\n", r"theirs.csv:2: must have 4 fields, as the header. Received: 3"),
+        (HEAD + "CoLA,a,1,0,8282\n", r"Received: 5, .*8282'\. .*decimal point"),
+        (HEAD + "CoLA,a,x,b,0.8\n", r"Received: 5, 'CoLA,a,x,b,0.8'$"),
         ("", r"theirs.csv: the file is empty; it must have a header and one row per score"),
     ],
 )

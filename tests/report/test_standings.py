@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relation_tf.report import compare
+from relation_tf.report import compare, make_report
 from tests.report.conftest import content, rows_of
 
 LOW = [2.0, 3, 4, 5, 6]
@@ -66,3 +66,34 @@ def test_means_and_ranks(table_of, means, lower, expected):
     }
     report = compare(table_of(samples), lower_is_better=lower)
     assert [[float(x) for x in rows_of(report, name)[0]] for name in "ab"] == expected
+
+
+def test_the_table_has_the_ranks_of_the_figure(table_of):
+    places = {"a": LOW[:1], "b": MIDDLE[:1], "c": HIGH[:1]}
+    last = {"a": HIGH[:1], "b": MIDDLE[:1], "c": LOW[:1]}
+    report = compare(table_of({f"x{i}": last if i < 4 else places for i in range(12)}))
+    (panel,) = (x.panels[0] for x in report.data.pictures if x.name == "ranks")
+    for name, rank in (("a", "2.33"), ("b", "2.00"), ("c", "1.67")):
+        assert rows_of(report, name)[0][-1] == rank
+        assert f"{name} {rank}" in panel.alt
+
+
+def test_a_page_of_tables_names_neither_suites_nor_evaluation_rows(table_of, suite_of, fabricate):
+    page = compare(table_of({"x": {"a": LOW, "b": HIGH}})).markdown()
+    assert "in the suite" not in page
+    assert "evaluation rows" not in page
+    methods = [{"name": name, "mechanism": name} for name in ("attention", "relation")]
+    folder = fabricate(suite_of(method=methods), lambda config, *_: config.seed / 10)
+    assert "evaluation rows" in make_report(folder).markdown()
+
+
+@pytest.mark.parametrize(
+    ("lower", "words"),
+    [([], "best mean."), (["x"], "best mean (lowest for x, highest for others)."),
+     (["x", "y"], "lowest mean.")],
+)  # fmt: skip
+def test_a_note_says_which_mean_is_bold(table_of, lower, words):
+    samples = {task: {"a": LOW, "b": HIGH} for task in "xy"}
+    report = compare(table_of(samples), lower_is_better=lower)
+    assert f"**Bold**: {words}" in report.markdown()
+    assert f"bold: {words}" in report.latex()

@@ -108,10 +108,10 @@ def leading(part: Comparison, lost: Collection[str]) -> Statement | None:
     if left_out:
         table = table.drop([name for name in table.index if name in lost])
     best = _best(table[measure], lower)
-    middle = pd.Series() if part.aggregates.empty else part.aggregates["iqm"].dropna()
-    if len(middle) and not left_out:
+    found = part.aggregates
+    if not (found.empty or left_out or found["iqm"].isna().any()):
         lower = scores.main_tasks[0] in scores.lower_is_better
-        measure, best = "interquartile mean", _best(middle, lower) or best
+        measure, best = "interquartile mean", _best(found["iqm"], lower)
     return state(
         "leading",
         methods=best,
@@ -183,16 +183,22 @@ def findings(part: Comparison) -> Iterator[Statement]:
         if over_tasks is None or not over_tasks.generalizes:
             yield _no_test(scores, over_tasks=over_tasks is not None)
         return
-    yield from cautions(part)
-    on_average = part.pvalues["task"].isin(scores.averages)
-    yield from _single_tasks(part.pvalues[~on_average], scores)
+    limits = [*cautions(part)]
+    yield from limits
+    if "too_few_seeds" not in {limit.kind for limit in limits}:
+        on_average = part.pvalues["task"].isin(scores.averages)
+        yield from _single_tasks(part.pvalues[~on_average], scores)
 
 
 def brief(part: Comparison) -> list[Statement]:
     """Return the short answer without single tasks, if a test over tasks summarizes them."""
     if part.over_tasks is None or part.outcome is None or not part.tests:
         return part.findings
-    kept = {"tested_among", "over_tasks", "too_few_seeds", "times_to_target", "faster_to_target"}
+    kept = {"tested_among", "too_few_seeds", "no_test", "times_to_target", "faster_to_target"}
+    pairs = part.over_tasks.pairs
+    # The headline has the outcome for a single pair, or if there is no significant one.
+    if part.verdicts is not None or (len(pairs) > 1 and pairs["better"].notna().any()):
+        kept.add("over_tasks")
     return [finding for finding in part.findings if finding.kind in kept]
 
 
@@ -342,6 +348,7 @@ def _limits(data: ReportData) -> Iterator[Statement]:
             replicate=data.scores.replicate,
             generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
             rows=any("variance" in part.rows for part in parts),
+            tables="read as" in data.origin,
         )
     if data.generated_data:
         yield state("note", text=data.generated_data)
@@ -402,7 +409,7 @@ def _standing_table(part: Comparison) -> Table | None:
         lost = collapsed_note(part.report.collapsed_networks.get(name, 0))
         mean = [Cell(number(row.mean, digits), notes=lost)] if has_means else []
         mean += [Cell(number(middle.get(name), digits))] if middle else []
-        rank = f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}"
+        rank = f"{row.rank:.2f}" if tasks > 1 else f"{row.rank:g}"
         rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())]))
     return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")
 

@@ -11,6 +11,8 @@ import pandas as pd
 
 from relation_tf.registry import PROCEDURES, Procedure, register_section
 from relation_tf.report.blocks import Block, Section, Sentences, by_method, rows_of
+from relation_tf.report.lost_runs import ranks_failed
+from relation_tf.report.sections.tests import most_important
 from relation_tf.report.text import Statement, state
 from relation_tf.stats import (
     FriedmanResult,
@@ -75,7 +77,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
     pairs, alpha, control = _pairs(part, over), scores.alpha, scores.control
     sizes = scores.table.groupby(["task", "method"]).size()
     null = getattr(result, "null", None)
-    decided = pairs[pairs["better"].notna()].sort_values("pvalue", kind="stable")
+    decided = most_important(pairs)
     shown = [_numbers(row) for row in rows_of(decided[:_MOST_PAIRS])]
     in_unit = {"unit": scores.unit, "digits": scores.digits(scores.main_tasks[0])}
     yield state(
@@ -86,6 +88,12 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         seeds=[int(sizes.min()), int(sizes.max())],
         replicate=scores.replicate,
     )
+    yield from part.assumed
+    failed = part.failed[part.failed["task"].isin(scores.main_tasks)]
+    for ranked, rows in failed.groupby(failed["ranked"] & ranks_failed(procedure)):
+        lost = rows.groupby("method", sort=False)
+        runs = {str(x): (own["run"].nunique(), [*own["task"].unique()]) for x, own in lost}
+        yield state("paper_failed", runs=runs, ranked=bool(ranked))
     if isinstance(result, FriedmanResult):
         tests_of_ranks = ["friedman1937", "iman1980"]
         yield state("paper_friedman", **_friedman(result), cite=tests_of_ranks, alpha=alpha)
@@ -118,7 +126,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
             "paper_others",
             significant=len(decided),
             others=len(pairs) - len(decided),
-            named=len(shown),
+            more=len(decided) - len(shown),
             pvalue=float(pairs["pvalue"].min()),
             lacking=outcome.lacking if outcome else "",
             attainable=float(getattr(result, "attainable_pvalue", 0.0)),

@@ -58,7 +58,7 @@ from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
 from relation_tf.stats.samples import control_first, index_pairs, rank_samples, unequal_spread
 from relation_tf.terminal import advance
-from relation_tf.words import at_least, format_level, pvalue_only, signed
+from relation_tf.words import at_least, format_level, limit, pvalue_only, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -233,13 +233,20 @@ def _columns_of(test: PairwiseResult, factor: float) -> dict[str, Sequence[Any]]
 
 
 def winners(pairs: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return the better and the worse method of each significant pair.
+    """Return the better and the worse method of each significant pair, see `most_important`."""
+    won = rows_of(most_important(pairs))
+    return [(row.better, row.a if row.better == row.b else row.b) for row in won]
+
+
+def most_important(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the significant pairs: those of the method with most wins first, then the smallest p.
 
     Args:
-        pairs: Columns `a`, `b` and `better`, as in `PairwiseResult.pairs`.
+        pairs: Columns `a`, `b`, `pvalue` and `better`, as in `PairwiseResult.pairs`.
     """
-    won = rows_of(pairs[pairs["better"].notna()])
-    return [(row.better, row.a if row.better == row.b else row.b) for row in won]
+    won = pairs[pairs["better"].notna()].sort_values("pvalue", kind="stable")
+    wins = won["better"].map(won["better"].value_counts())
+    return won.loc[wins.sort_values(ascending=False, kind="stable").index]
 
 
 # ---- Tests over tasks ----
@@ -449,6 +456,7 @@ def spread_warnings(
         tests: The test of each task, from `compare_methods`.
         control: The control, see `Scores.controls`.
     """
+    tests = {task: test for task, test in tests.items() if test.attainable_pvalue < test.alpha}
     equal = {task: test.samples for task, test in tests.items() if test.procedure.equal_spread}
     ratios = {task: unequal_spread(samples) for task, samples in equal.items()}
     spreads = {task: str(ratio) for task, ratio in ratios.items() if ratio is not None}
@@ -567,7 +575,7 @@ def _difference_note(row: Any, digits: int) -> list[str]:
     limits = row.difference_low, row.difference_high
     if not math.isfinite(row.difference) or all(map(math.isinf, limits)):
         return []
-    low, high = (signed(limit, digits) for limit in limits)
+    low, high = (limit(x, digits) for x in limits)
     return [f"{signed(row.difference, digits)} [{low}, {high}]"]
 
 
@@ -655,7 +663,7 @@ def _listed_differences(table: pd.DataFrame, digits: int) -> str:
     named = _most_different(table)
     words = [
         f"{row.a} and {row.b} {signed(row.difference, digits)}"
-        + (f" ({signed(row.low, digits)} to {signed(row.high, digits)})" * (row.low == row.low))
+        + (f" ({limit(row.low, digits)} to {limit(row.high, digits)})" * (row.low == row.low))
         for row in rows_of(named)
     ]
     others = len(table) - len(named)
@@ -768,7 +776,7 @@ def _table_over_tasks(test: OverTasks, part: Comparison) -> Table:
     for pair in rows_of(test.pairs):
         verdict = f"{pair.better} better" if pair.better else NOT_SIGNIFICANT
         p = Cell(pvalue_only(pair.pvalue, part.scores.alpha), significant=pair.significant)
-        limits = f"{signed(pair.effect_low, 2)} to {signed(pair.effect_high, 2)}"
+        limits = f"{limit(pair.effect_low)} to {limit(pair.effect_high)}"
         notes = [] if math.isnan(pair.effect_low) else [limits]
         effect = Cell(signed(pair.effect_size, 2), notes=notes)
         outcome = Cell(verdict, significant=pair.significant)
