@@ -7,18 +7,21 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from relation_tf.errors import DataError, quote, reason_of
+from relation_tf.errors import DataError, join_names, quote, reason_of
 from relation_tf.files import LARGEST
 
 _SEPARATORS = ",;\t|"
-_COMMA_DECIMAL = re.compile(r"[+-]?(\d+,\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)? ?%?")
-_POINT_DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)? ?%?")
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)? ?%?")
+_COMMA_DECIMAL = re.compile(r"[+−-]?(\d+,\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)? ?%?")
+_POINT_DECIMAL = re.compile(r"[+−-]?\d*\.\d+([eE][+-]?\d+)? ?%?")
+_THOUSANDS = re.compile(r"[+−-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)? ?%?")
+_MOST_CELLS = 5_000_000  # of a sheet
 _RULE = re.compile(r":?-+:?")
 
 
@@ -136,12 +139,16 @@ def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
     cells = {cell for name in range(table.shape[1]) for cell in table.iloc[:, name]}
     decimal = {cell for cell in cells if _COMMA_DECIMAL.fullmatch(cell)}
     grouped = {cell for cell in cells if _THOUSANDS.fullmatch(cell)}
-    if separator == "," or any(map(_POINT_DECIMAL.fullmatch, cells)):
+    points = {cell for cell in cells if _POINT_DECIMAL.fullmatch(cell)}
+    clear = {cell for cell in grouped - decimal if decimal <= grouped}  # such as 1,234.5
+    if separator == "," or clear or not decimal:
         return table.map(lambda cell: cell.replace(",", "") if cell in grouped else cell)
-    if separator != ";" and decimal and decimal <= grouped:
+    is_unclear = decimal <= grouped
+    others = [x for x in points if is_unclear or _THOUSANDS.fullmatch(x.replace(".", ","))]
+    if others or (is_unclear and separator != ";"):
         raise DataError(
             f"{table.index[0]}: numbers must have a decimal point or no comma, which can separate "
-            f"decimals or thousands. Received: {quote(min(decimal))}"
+            f"decimals or thousands. Received: {join_names([min(decimal), *sorted(others)[:1]])}"
         )
     return table.map(
         lambda cell: cell.replace(".", "").replace(",", ".") if cell in decimal else cell
@@ -150,22 +157,67 @@ def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
 
 def _read_excel(path: Path) -> pd.DataFrame:
     """Read the first sheet with a table; lines of text before its header are left out."""
-    for sheet in pd.read_excel(path, sheet_name=None, header=None, dtype=object).values():
+    tables = {}
+    for name, sheet, fault in _sheets(path):
         filled = sheet.notna().sum(axis=1)
         rows = sheet[(filled > 1).cummax() & (filled > 0)].dropna(axis=1, how="all")
         if len(rows) > 1:
-            places = [f"{path}:{number + 1}" for number in rows.index[1:]]
-            levels = len(rows) > 2 and rows.iloc[2, 1:].isna().all()
-            header = rows.iloc[0].ffill() if levels else rows.iloc[0].fillna("")
-            table = rows[1:].set_axis(places).set_axis(header, axis=1)
-            return _of_levels(table) if levels else table
-    return pd.DataFrame()
+            tables[name] = rows, fault
+    if not tables:
+        return pd.DataFrame()
+    name, *others = tables
+    rows, fault = tables[name]
+    if fault:
+        raise DataError(f"{path}: sheet {name!r}: {fault}")
+    places = [f"{path}:{number + 1}" for number in rows.index[1:]]
+    levels = len(rows) > 2 and rows.iloc[2, 1:].isna().all()
+    header = rows.iloc[0].ffill() if levels else rows.iloc[0].fillna("")
+    table = rows[1:].set_axis(places).set_axis(header, axis=1)
+    table = _of_levels(table) if levels else table
+    if others:
+        left = join_names([*map(repr, others)])
+        table.attrs["note"] = f"{path}: only the sheet {name!r} was read, not {left}"
+    return table
+
+
+def _sheets(path: Path) -> Iterator[tuple[str, pd.DataFrame, str]]:
+    """Yield the name of each sheet, its cells, and a fault of a formula or an empty text."""
+    from openpyxl import load_workbook
+
+    books = [load_workbook(path, read_only=True, data_only=known) for known in (True, False)]
+    with closing(books[0]), closing(books[1]):
+        for sheet, source in zip(*(book.worksheets for book in books), strict=True):
+            sheet.reset_dimensions()  # those in the file can be wrong
+            source.reset_dimensions()
+            rows: list[list[Any]] = []
+            width = height = 0
+            fault = ""
+            for number, pair in enumerate(zip(sheet.rows, source.rows, strict=True), start=1):
+                cells = []
+                for value, formula in zip(*pair, strict=True):
+                    if value.value is None and formula.data_type == "f":
+                        place = formula.coordinate
+                        fault = f"{place} has a formula without a value; save the file in Excel"
+                    known = formula if value.value is None else value
+                    is_blank = known.data_type == "e" or not str(known.value or 0).strip()
+                    cells.append(None if is_blank else known.value)
+                while cells and cells[-1] is None:
+                    cells.pop()
+                rows.append(cells)
+                width, height = max(width, len(cells)), number if cells else height
+                if width * height > _MOST_CELLS:
+                    raise DataError(
+                        f"{path}: sheet {sheet.title!r} must have at most {_MOST_CELLS:,} cells. "
+                        f"Received: {height:,} rows of {width:,}"
+                    )
+            even = [[*cells, *[None] * (width - len(cells))] for cells in rows[:height]]
+            yield sheet.title, pd.DataFrame(even, dtype=object), fault
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     table = pd.read_parquet(path)
     if any(name is not None for name in table.index.names):
-        table = table.reset_index()
+        table = table.reset_index(allow_duplicates=True)
     return table.set_axis([f"{path}, row {number}" for number in range(1, len(table) + 1)])
 
 
@@ -173,7 +225,7 @@ def _read_json(path: Path) -> pd.DataFrame:
     """Read a list of objects, or one object per line; nested objects have columns `a.b`."""
     text = _decoded(path)
     is_list = text.lstrip().startswith("[")
-    parts = [(f"{path}:{number}", line) for number, line in enumerate(text.splitlines(), start=1)]
+    parts = [(f"{path}:{number}", line) for number, line in enumerate(text.split("\n"), start=1)]
     rows, places = [], []
     for place, part in [(str(path), text)] if is_list else parts:
         try:

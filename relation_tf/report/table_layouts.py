@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import pandas as pd
@@ -46,24 +48,43 @@ _MEASURED, _SET = (
     re.compile(r"(summary|metrics|metric)[./]"),
     re.compile(r"(config|params?|tags)[./]"),
 )
-_NO_SCORES = re.compile(
-    r"(.* )?(runtime|steps?|timestamp|duration|created|epochs?|size|params|parameters)|"
+_COUNTS = (
+    r"((n|num|no\.?|number of|#) ?)?(samples|instances|examples|rows|points|observations|features|"
+    r"attributes|classes|labels|tokens|params|parameters|layers|heads|epochs?|steps?|runs|seeds)|size"
+)
+_SETTING = re.compile(
+    rf"({_COUNTS}|(.* )?(steps?|epochs?|size|params|parameters|phase)|lr|learning rate|depth|width|"
+    r"dropout|weight decay|momentum|warmup|temperature|alpha|beta|gamma|lambda|dim)( \(.*\))?"
+)
+_COST = re.compile(
+    r"(.* )?(runtime|timestamp|duration|created)|"
     r"(start|end|fit|score|train|training|wall|elapsed) time"
 )
+_REMARK = re.compile(
+    r"(.* )?(notes?|comments?|user|host|hostname|date|status|state|id|name|hash|url|path)"
+)
+_COUNT = re.compile(rf"({_COUNTS})( \(.*\))?")
 _OF_SEED = re.compile(r"(?:(?:random )?seed|run|trial|fold|rep|repeat|repetition|s)? ?#?(\d+)")
 _OF_SPLIT = re.compile(r"split(\d+)_test_(.+)")
-_SUMMARY = re.compile(r"(mean|average|avg|std|sd|sem|stderr|rank|min|max|median)\b.*")
+_METHODS, _TASKS = "methods in columns", "tasks in columns"
 _AVERAGES = re.compile(
-    r"((macro|micro|overall|glue) )?(mean|average|avg\.?|median|std\.?)"
-    r"( (rank|score|of \d+ tasks))?"
+    r"((macro|micro|overall|total|(super)?glue) )?(mean|average|avg\.?|median|std\.?)"
+    r"( (rank|score|of \d+ tasks))?|(overall|total|(super)?glue) score"
 )
+_SPREADS = re.compile(
+    r"(.* )?(std\.?|stdev|stddev|std dev|std err|stderr)( .*)?|sd|sem|se|var|variance|iqr|ci|min|"
+    r"max|best|sum|total|count|wins|((mean|average|avg\.?) )?ranks?|\d+ ?%"
+)
+_KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
 _UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
 _FAILED = re.compile(
     r"[-–—?x]?|n/?a|nan|null|none|missing|failed|failure|fail|error|err|crashed|killed|oom|"
     r"out of memory|oot|time ?out|timed out|dnf|[+-]?inf(inity)?"
 )
+_LONGEST = 50_000  # characters of a dict
+_BARE = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b""")
 _DIVERGED = re.compile(r"diverged|div\.?")
-_SPREAD = re.compile(r"[+-]?[\d.]+ ?%?( ?(±|\+/-|\+-|\\pm) ?| \()[\d.]+ ?%?\)?")
+_SPREAD = re.compile(r"[+−-]?[\d.]+ ?%?( ?(±|\+/-|\+-|\\pm) ?| \()[\d.]+ ?%?\)?")
 
 
 @dataclass(frozen=True)
@@ -94,6 +115,8 @@ class _Table:
     where: str
     named: dict[str, str] = field(default_factory=dict)
     tracked: bool = False
+    scores: Sequence[str] = ()
+    left: Sequence[str] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -105,17 +128,29 @@ class _Table:
         """The columns without a meaning."""
         return [name for name in self.columns if name not in self.named.values()]
 
+    def kind(self, name: str) -> str:
+        """Return the kind of an other column with numbers, by its name."""
+        words, is_metric = _words(name), bool(read_name(_bare(name))[1])
+        has_method = self.tracked or "method" in self.named
+        if _COUNT.fullmatch(words) or (self.tracked and _SET.match(name)):
+            return "setting"
+        if has_method and (_SETTING.fullmatch(words) or _COST.fullmatch(words)):
+            return "setting"
+        if not is_metric and {*map(str, self.cells[name])} <= {"True", "False"}:
+            return "setting"
+        if _SPREADS.fullmatch(words):
+            return "spread"
+        return "mean" if _AVERAGES.fullmatch(words) else "score"
+
     def numeric(self) -> list[str]:
-        """The other columns with numbers, without settings and times of training."""
+        """The other columns with scores, or else means; `left` are those with other numbers."""
         names = [name for name in self.others if is_numeric(self.cells[name])]
-        truths = [name for name in names if {*map(str, self.cells[name])} <= {"True", "False"}]
-        names = [x for x in names if x not in truths or read_name(_bare(x))[1]] or names
         if self.tracked:
-            measured = [name for name in names if _MEASURED.match(name)]
-            names = measured or [name for name in names if not _SET.match(name)]
-        if self.tracked or "method" in self.named:
-            names = [name for name in names if not _NO_SCORES.fullmatch(_words(name))] or names
-        return names
+            names = [*filter(_MEASURED.match, names)] or names
+        kinds = {name: self.kind(name) for name in names}
+        best = min(kinds.values(), key=_KINDS.index, default="")
+        self.left = [name for name in names if kinds[name] != best]
+        return [name for name in names if kinds[name] == best]
 
     def text(self) -> list[str]:
         """The other columns with text."""
@@ -160,10 +195,15 @@ def understand(
                 f"{where}: --metric must be {join_names(known, ' or ')}. Received: {metric!r}."
                 f"{did_you_mean(metric, known)}"
             )
-    averages = [name for name in long["task"].unique() if _AVERAGES.fullmatch(str(name).lower())]
-    if averages and len(averages) < long["task"].nunique():
-        long = long[~long["task"].isin(averages)]
-        how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, averages)])}"]))
+    is_wide = how in (_METHODS, _TASKS)
+    tasks = [*dict.fromkeys(map(str, long["task"]))]
+    averages = [x for x in tasks if _is_summary(x, every=is_wide)]
+    averages = averages if len(averages) < len(tasks) else []
+    long = long[~long["task"].astype(str).isin(averages)]
+    if left := [*averages, *(found.left if is_wide else ())]:
+        how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, left)])}"]))
+    if is_wide or not how:
+        _check_settings(found)
     long = _with_seeds(long)
     seed, rows_are = _words(found.named.get("seed", how)), "seed"
     if "seed" not in columns and "fold" in seed:
@@ -190,16 +230,23 @@ def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
 
 
 def _with_keys(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a column for each key of the dicts in exports of W&B's API."""
+    """Return a column for each key of the dicts in exports of W&B's API, and lists as text."""
     for name in {"config", "summary"} & {*table}:
-        cells = table[name].map(lambda cell: re.sub(r"\b(nan|inf)\b", "None", str(cell)))
+        cells = table[name].map(str)
+        if (sizes := cells.map(len)).max() > _LONGEST:
+            raise DataError(
+                f"{sizes.idxmax()}: {name!r} must have at most {_LONGEST:,} characters. Received: "
+                f"{sizes.max():,}"
+            )
+        cells = cells.map(lambda cell: _BARE.sub(lambda found: found[1] or "None", cell))
         try:
             rows = [ast.literal_eval(cell) for cell in cells]
             keys = pd.json_normalize(rows).set_axis(table.index)
-        except (ValueError, SyntaxError, TypeError, AttributeError):
+        except (ValueError, SyntaxError, TypeError, AttributeError, MemoryError, RecursionError):
             continue  # no dicts
         table = table.drop(columns=name).join(keys.add_prefix(f"{name}."))
-    return table
+    lists = [x for x in table if not all(isinstance(cell, Hashable) for cell in table[x])]
+    return table.assign(**{name: table[name].map(str) for name in lists})
 
 
 def _of_search(table: pd.DataFrame) -> pd.DataFrame:
@@ -234,7 +281,11 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         if key not in columns and _words(table.named.get(key, key)) != key:
             cells = table.cells[table.named[key]]
             numbers = {*map(parsed, cells)} if is_numeric(cells) else {None}
-            if numbers <= {0, 1} or not all(x is None or x.is_integer() for x in numbers):
+            others = [x for x in table.numeric() if x not in table.named.values()]
+            clear = "score" in table.named or (others and all(map(_is_metric, others)))
+            binary = any({*map(parsed, table.cells[x])} <= {0, 1} for x in others)
+            whole = all(x is None or x.is_integer() for x in numbers)
+            if not clear and ((numbers <= {0, 1} and binary) or not whole):
                 del table.named[key]
 
 
@@ -275,22 +326,26 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     if not numbers:
         _refuse(table, "there is no column of scores")
     seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
-    others = [x for x in numbers if x not in seeds and not _SUMMARY.fullmatch(_words(x))]
+    others = [x for x in numbers if x not in seeds and not _is_summary(x.split()[0], every=True)]
     if len(seeds) > 1 and not others and "seed" not in table.named:
         _complete(table)
         folds = any("fold" in _words(name) for name in seeds)
         return _melted(table, seeds, "seed"), f"{'folds' if folds else 'seeds'} in columns"
-    metrics = [name for name in numbers if read_name(_bare(name))[1] or name.endswith("score")]
+    metrics = [*filter(_is_metric, numbers)]
     if "method" in table.named or table.tracked:
-        candidates = metrics or numbers
-        if len(candidates) == 1 or "task" in table.named or table.tracked:
-            return _of_metric(table, candidates), ""
-        if len(metrics) == len(numbers):
-            return _of_metric(table, metrics), ""
-        return _melted(table, numbers, "task"), "tasks in columns"
+        if "task" in table.named or table.tracked or len(numbers) in (1, len(metrics)):
+            return _of_metric(table, metrics or numbers), ""
+        if metrics:
+            tasks = [name for name in numbers if name not in metrics]
+            raise DataError(
+                f"{table.where}: is {metrics[0]!r} the score or a task, as {_few(tasks)}? Use "
+                f"--metric {shlex.quote(_bare(metrics[0]))} if it is the score; if the columns are "
+                f"tasks, rename or remove {_few(metrics)}"
+            )
+        return _melted(table, numbers, "task"), _TASKS
     if "task" in table.named:
         if len(numbers) > 1:
-            return _melted(table, numbers, "method"), "methods in columns"
+            return _melted(table, numbers, "method"), _METHODS
         _complete(table)
         return _of_metric(table, numbers), ""
     if not table.text():
@@ -298,7 +353,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
             _refuse(table, "there is only one column of numbers and no column of methods")
         if "seed" not in table.named:
             _refuse_rows(table, numbers)
-        return _melted(table, numbers, "method"), "methods in columns"
+        return _melted(table, numbers, "method"), _METHODS
     return _by_values(table, numbers)
 
 
@@ -306,7 +361,9 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
     """Read a table whose column of text has an unknown name, by its values or the columns'."""
     names = table.text()
     if len(names) > 1:
-        _refuse(table, "it is not clear which column is the method", f"method={names[0]}")
+        pairs = [f"method={a},task={b}" for a, b in permutations(names[:2], 2)]
+        use = " or ".join(pairs) if len(names) == 2 else f"method={names[0]}"
+        _refuse(table, "it is not clear which column is the method", use)
     (text,) = names
     if len(numbers) == 1:
         table.named["method"] = text
@@ -317,10 +374,10 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
     # pandas writes an index without a name; by convention, rows are datasets.
     if rows or (not heads and _UNNAMED.fullmatch(text.lower())):
         table.named["task"] = text
-        return _melted(table, numbers, "method"), "methods in columns"
+        return _melted(table, numbers, "method"), _METHODS
     if heads:
         table.named["method"] = text
-        return _melted(table, numbers, "task"), "tasks in columns"
+        return _melted(table, numbers, "task"), _TASKS
     raise DataError(
         f"{table.where}: are the rows of {text!r} ({_few(table.cells[text])}) tasks or methods? "
         f"Use --columns task={text} if they are tasks and the columns ({_few(numbers)}) methods, "
@@ -377,6 +434,7 @@ def _renamed(table: _Table) -> pd.DataFrame:
 
 def _melted(table: _Table, columns: Sequence[str], key: str) -> pd.DataFrame:
     """Return one row per cell of the columns, whose names are tasks, methods or seeds."""
+    table.scores = columns
     kept = {name: own for own, name in table.named.items()}
     rows = table.cells[[*kept, *columns]].rename(columns=kept)
     if key == "seed":
@@ -390,6 +448,30 @@ def _melted(table: _Table, columns: Sequence[str], key: str) -> pd.DataFrame:
     if "task" not in long:
         long["task"] = "score"
     return long
+
+
+def _check_settings(table: _Table) -> None:
+    """Refuse rows of a method on a task that differ in a setting, which would count as seeds.
+
+    Costs, metrics and remarks can differ, and so can values that occur once, such as ids.
+    """
+    keys = [table.named[x] for x in ("task", "method", "metric", "split") if x in table.named]
+    if "seed" in table.named or not keys:
+        return
+    cells = table.cells.drop(columns=[*table.scores]).astype(str)
+    groups = cells.groupby([*dict.fromkeys(keys)])
+    for name in (x for x in table.others if x in cells):
+        words, is_result = _words(name), _MEASURED.match(name) or _bare(name).startswith("_")
+        is_cost = _COST.fullmatch(words) or read_name(_bare(name))[0] is not None
+        is_unlike = cells[name].is_unique or is_cost or _REMARK.fullmatch(words)
+        if is_result or (is_unlike and not _SETTING.fullmatch(words)):
+            continue
+        if (groups[name].nunique() > 1).any():
+            raise DataError(
+                f"{table.where}: rows of the same task and method differ in {name!r} "
+                f"({_few(cells[name])}). Use --columns seed={name} if it is the seed, --columns "
+                f"seed={ROW} if all rows are independent runs, or keep one row for each"
+            )
 
 
 def _with_seeds(rows: pd.DataFrame) -> pd.DataFrame:
@@ -420,6 +502,18 @@ def _refuse(table: _Table, why: str, example: str = "") -> NoReturn:
     names = join_names([*map(repr, table.columns)])
     use = example or "task=NAME,method=NAME,score=NAME"
     raise DataError(f"{table.where}: {why}. Use --columns {use}. The columns are {names}")
+
+
+def _is_metric(name: str) -> bool:
+    """Return True for the name of a metric, but not of a task with its metric: `CoLA (acc)`."""
+    name = re.sub(r"(?<=.) \(.*\)", "", _bare(name))
+    return bool(read_name(name)[1]) or name.endswith("score")
+
+
+def _is_summary(name: str, every: bool) -> bool:
+    """Return True for an average, also for a rank, spread or sum in a wide table."""
+    words = _words(name)
+    return bool(_AVERAGES.fullmatch(words) or (every and _SPREADS.fullmatch(words)))
 
 
 def _few(names: Iterable[Any]) -> str:
@@ -461,6 +555,7 @@ def parsed(cell: Any) -> float | None:
     if cell is None or cell is pd.NA:
         return math.nan
     text = {"True": "1", "False": "0"}.get(str(cell), str(cell).strip().strip("*†‡"))
+    text = text.replace("−", "-")
     if _FAILED.fullmatch(text.lower()) or _DIVERGED.fullmatch(text.lower()):
         return math.nan
     text = text.removesuffix("%").rstrip()

@@ -404,7 +404,13 @@ def read_tasks(
 
 def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
     """Return the samples of a table with a row per score, or a column per method."""
-    if "method" not in table and "score" not in table:
+    is_wide = "method" not in table and "score" not in table
+    names = [table[name] for name in ("task", "method") if name in table]
+    if is_wide and "task" not in table:
+        names = [table.index.get_level_values(0)]
+    if any(pd.isna(column).any() for column in names):
+        raise ValueError("columns 'task' and 'method' must have a name in each row")
+    if is_wide:
         wide = table.set_index("task") if "task" in table else table
         wide = wide.drop(columns="seed", errors="ignore")
         return {
@@ -416,8 +422,6 @@ def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
             "a table must have columns 'task', 'method' and 'score', with a row for each score. "
             f"Received: columns {list(table.columns)}"
         )
-    if table[["task", "method"]].isna().any(axis=None):
-        raise ValueError("columns 'task' and 'method' must have a name in each row")
     return {
         task: {
             name: group["score"]
