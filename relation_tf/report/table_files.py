@@ -7,10 +7,9 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -140,12 +139,11 @@ def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
     decimal = {cell for cell in cells if _COMMA_DECIMAL.fullmatch(cell)}
     grouped = {cell for cell in cells if _THOUSANDS.fullmatch(cell)}
     points = {cell for cell in cells if _POINT_DECIMAL.fullmatch(cell)}
-    clear = {cell for cell in grouped - decimal if decimal <= grouped}  # such as 1,234.5
-    if separator == "," or clear or not decimal:
+    is_clear = bool(decimal - grouped)
+    if separator == "," or not decimal or (not is_clear and grouped - decimal):
         return table.map(lambda cell: cell.replace(",", "") if cell in grouped else cell)
-    is_unclear = decimal <= grouped
-    others = [x for x in points if is_unclear or _THOUSANDS.fullmatch(x.replace(".", ","))]
-    if others or (is_unclear and separator != ";"):
+    others = [x for x in points if not is_clear or _THOUSANDS.fullmatch(x.replace(".", ","))]
+    if others or not (is_clear or separator == ";"):
         raise DataError(
             f"{table.index[0]}: numbers must have a decimal point or no comma, which can separate "
             f"decimals or thousands. Received: {join_names([min(decimal), *sorted(others)[:1]])}"
@@ -157,61 +155,47 @@ def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
 
 def _read_excel(path: Path) -> pd.DataFrame:
     """Read the first sheet with a table; lines of text before its header are left out."""
-    tables = {}
-    for name, sheet, fault in _sheets(path):
+    formulas = _formulas(path)
+    table = pd.DataFrame()
+    names: list[str] = []
+    for name, sheet in pd.read_excel(path, sheet_name=None, header=None, dtype=object).items():
+        if not names and any(pd.isna(sheet.get(x, pd.Series()).get(y)) for x, y in formulas[name]):
+            raise DataError(f"{path}: sheet {name!r} has formulas without values; save it in Excel")
         filled = sheet.notna().sum(axis=1)
         rows = sheet[(filled > 1).cummax() & (filled > 0)].dropna(axis=1, how="all")
-        if len(rows) > 1:
-            tables[name] = rows, fault
-    if not tables:
-        return pd.DataFrame()
-    name, *others = tables
-    rows, fault = tables[name]
-    if fault:
-        raise DataError(f"{path}: sheet {name!r}: {fault}")
-    places = [f"{path}:{number + 1}" for number in rows.index[1:]]
-    levels = len(rows) > 2 and rows.iloc[2, 1:].isna().all()
-    header = rows.iloc[0].ffill() if levels else rows.iloc[0].fillna("")
-    table = rows[1:].set_axis(places).set_axis(header, axis=1)
-    table = _of_levels(table) if levels else table
-    if others:
-        left = join_names([*map(repr, others)])
-        table.attrs["note"] = f"{path}: only the sheet {name!r} was read, not {left}"
+        names += [repr(name)] * (len(rows) > 1)
+        if len(rows) > 1 == len(names):
+            places = [f"{path}:{number + 1}" for number in rows.index[1:]]
+            levels = len(rows) > 2 and rows.iloc[2, 1:].isna().all()
+            header = rows.iloc[0].ffill() if levels else rows.iloc[0].fillna("")
+            table = rows[1:].set_axis(places).set_axis(header, axis=1)
+            table = _of_levels(table) if levels else table
+    if len(names) > 1:
+        left = join_names(names[1:])
+        table.attrs["note"] = f"{path}: only the sheet {names[0]} was read, not {left}"
     return table
 
 
-def _sheets(path: Path) -> Iterator[tuple[str, pd.DataFrame, str]]:
-    """Yield the name of each sheet, its cells, and a fault of a formula or an empty text."""
-    from openpyxl import load_workbook
+def _formulas(path: Path) -> dict[str, list[tuple[int, int]]]:
+    """Return the places of the formulas in each sheet; sheets with too many cells are refused."""
+    from openpyxl import load_workbook  # type: ignore[import-untyped]
 
-    books = [load_workbook(path, read_only=True, data_only=known) for known in (True, False)]
-    with closing(books[0]), closing(books[1]):
-        for sheet, source in zip(*(book.worksheets for book in books), strict=True):
+    formulas = {}
+    with closing(load_workbook(path, read_only=True)) as book:
+        for sheet in book.worksheets:
             sheet.reset_dimensions()  # those in the file can be wrong
-            source.reset_dimensions()
-            rows: list[list[Any]] = []
-            width = height = 0
-            fault = ""
-            for number, pair in enumerate(zip(sheet.rows, source.rows, strict=True), start=1):
-                cells = []
-                for value, formula in zip(*pair, strict=True):
-                    if value.value is None and formula.data_type == "f":
-                        place = formula.coordinate
-                        fault = f"{place} has a formula without a value; save the file in Excel"
-                    known = formula if value.value is None else value
-                    is_blank = known.data_type == "e" or not str(known.value or 0).strip()
-                    cells.append(None if is_blank else known.value)
-                while cells and cells[-1] is None:
-                    cells.pop()
-                rows.append(cells)
-                width, height = max(width, len(cells)), number if cells else height
-                if width * height > _MOST_CELLS:
-                    raise DataError(
-                        f"{path}: sheet {sheet.title!r} must have at most {_MOST_CELLS:,} cells. "
-                        f"Received: {height:,} rows of {width:,}"
-                    )
-            even = [[*cells, *[None] * (width - len(cells))] for cells in rows[:height]]
-            yield sheet.title, pd.DataFrame(even, dtype=object), fault
+            found, width, height = [], 0, 0
+            for cell in (cell for row in sheet.rows for cell in row if cell.value is not None):
+                width, height = max(width, cell.column), cell.row
+                if cell.data_type == "f":
+                    found.append((cell.column - 1, cell.row - 1))
+            if width * height > _MOST_CELLS:
+                raise DataError(
+                    f"{path}: sheet {sheet.title!r} must have at most {_MOST_CELLS:,} cells. "
+                    f"Received: {height:,} rows of {width:,}"
+                )
+            formulas[sheet.title] = found
+    return formulas
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

@@ -13,7 +13,6 @@ import re
 import shlex
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import pandas as pd
@@ -48,40 +47,38 @@ _MEASURED, _SET = (
     re.compile(r"(summary|metrics|metric)[./]"),
     re.compile(r"(config|params?|tags)[./]"),
 )
-_COUNTS = (
-    r"((n|num|no\.?|number of|#) ?)?(samples|instances|examples|rows|points|observations|features|"
-    r"attributes|classes|labels|tokens|params|parameters|layers|heads|epochs?|steps?|runs|seeds)|size"
+_COUNT = re.compile(
+    r"((n|num|no\.?|number of|#) ?)?(samples|instances|examples|rows|features|attributes|classes|"
+    r"tokens|params|parameters|epochs?|steps?)|size"
 )
 _SETTING = re.compile(
-    rf"({_COUNTS}|(.* )?(steps?|epochs?|size|params|parameters|phase)|lr|learning rate|depth|width|"
-    r"dropout|weight decay|momentum|warmup|temperature|alpha|beta|gamma|lambda|dim)( \(.*\))?"
+    rf"{_COUNT.pattern}|(.* )?(steps?|epochs?|size|params|parameters|phase)|lr|learning rate|"
+    r"weight decay|dropout|momentum|warmup|temperature|depth|width"
 )
 _COST = re.compile(
     r"(.* )?(runtime|timestamp|duration|created)|"
     r"(start|end|fit|score|train|training|wall|elapsed) time"
 )
-_REMARK = re.compile(
-    r"(.* )?(notes?|comments?|user|host|hostname|date|status|state|id|name|hash|url|path)"
-)
-_COUNT = re.compile(rf"({_COUNTS})( \(.*\))?")
+_REMARK = re.compile(r"(.* )?(notes?|comments?|user|host|date|status|state|id|name|hash|path)")
 _OF_SEED = re.compile(r"(?:(?:random )?seed|run|trial|fold|rep|repeat|repetition|s)? ?#?(\d+)")
 _OF_SPLIT = re.compile(r"split(\d+)_test_(.+)")
-_METHODS, _TASKS = "methods in columns", "tasks in columns"
 _AVERAGES = re.compile(
     r"((macro|micro|overall|total|(super)?glue) )?(mean|average|avg\.?|median|std\.?)"
     r"( (rank|score|of \d+ tasks))?|(overall|total|(super)?glue) score"
 )
 _SPREADS = re.compile(
-    r"(.* )?(std\.?|stdev|stddev|std dev|std err|stderr)( .*)?|sd|sem|se|var|variance|iqr|ci|min|"
-    r"max|best|sum|total|count|wins|((mean|average|avg\.?) )?ranks?|\d+ ?%"
+    r"(.* )?(std\.?|stdev|stderr)( .*)?|sd|sem|var|variance|iqr|ci|min|max|best|sum|total|"
+    r"count|((mean|average|avg\.?) )?rank|\d+ ?%"
 )
+_SUMMARY = re.compile(f"{_AVERAGES.pattern}|{_SPREADS.pattern}")
+_METHODS, _TASKS = "methods in columns", "tasks in columns"
 _KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
 _UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
 _FAILED = re.compile(
     r"[-–—?x]?|n/?a|nan|null|none|missing|failed|failure|fail|error|err|crashed|killed|oom|"
     r"out of memory|oot|time ?out|timed out|dnf|[+-]?inf(inity)?"
 )
-_LONGEST = 50_000  # characters of a dict
+_LONGEST = 100_000  # characters of a dict
 _BARE = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b""")
 _DIVERGED = re.compile(r"diverged|div\.?")
 _SPREAD = re.compile(r"[+−-]?[\d.]+ ?%?( ?(±|\+/-|\+-|\\pm) ?| \()[\d.]+ ?%?\)?")
@@ -129,16 +126,12 @@ class _Table:
         return [name for name in self.columns if name not in self.named.values()]
 
     def kind(self, name: str) -> str:
-        """Return the kind of an other column with numbers, by its name."""
-        words, is_metric = _words(name), bool(read_name(_bare(name))[1])
-        has_method = self.tracked or "method" in self.named
-        if _COUNT.fullmatch(words) or (self.tracked and _SET.match(name)):
+        """Return the kind of a column with numbers, see `_KINDS`, by its name."""
+        words, truths = _words(name), {*map(str, self.cells[name])} <= {"True", "False"}
+        settings = [_SETTING, _COST] if self.tracked or "method" in self.named else [_COUNT]
+        if any(x.fullmatch(words) for x in settings) or (self.tracked and _SET.match(name)):
             return "setting"
-        if has_method and (_SETTING.fullmatch(words) or _COST.fullmatch(words)):
-            return "setting"
-        if not is_metric and {*map(str, self.cells[name])} <= {"True", "False"}:
-            return "setting"
-        if _SPREADS.fullmatch(words):
+        if _SPREADS.fullmatch(words) or (truths and not _is_metric(name)):
             return "spread"
         return "mean" if _AVERAGES.fullmatch(words) else "score"
 
@@ -195,14 +188,15 @@ def understand(
                 f"{where}: --metric must be {join_names(known, ' or ')}. Received: {metric!r}."
                 f"{did_you_mean(metric, known)}"
             )
-    is_wide = how in (_METHODS, _TASKS)
-    tasks = [*dict.fromkeys(map(str, long["task"]))]
-    averages = [x for x in tasks if _is_summary(x, every=is_wide)]
-    averages = averages if len(averages) < len(tasks) else []
-    long = long[~long["task"].astype(str).isin(averages)]
-    if left := [*averages, *(found.left if is_wide else ())]:
+    is_wide, tasks = how in (_METHODS, _TASKS), [*dict.fromkeys(map(str, long["task"]))]
+    summary = _SUMMARY if is_wide else _AVERAGES
+    left = [name for name in tasks if summary.fullmatch(_words(name))]
+    left = left if len(left) < len(tasks) else []
+    long = long[~long["task"].astype(str).isin(left)]
+    left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
+    if left:
         how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, left)])}"]))
-    if is_wide or not how:
+    if "seed" not in long or is_wide:
         _check_settings(found)
     long = _with_seeds(long)
     seed, rows_are = _words(found.named.get("seed", how)), "seed"
@@ -233,11 +227,8 @@ def _with_keys(table: pd.DataFrame) -> pd.DataFrame:
     """Return a column for each key of the dicts in exports of W&B's API, and lists as text."""
     for name in {"config", "summary"} & {*table}:
         cells = table[name].map(str)
-        if (sizes := cells.map(len)).max() > _LONGEST:
-            raise DataError(
-                f"{sizes.idxmax()}: {name!r} must have at most {_LONGEST:,} characters. Received: "
-                f"{sizes.max():,}"
-            )
+        if cells.map(len).max() > _LONGEST:
+            continue
         cells = cells.map(lambda cell: _BARE.sub(lambda found: found[1] or "None", cell))
         try:
             rows = [ast.literal_eval(cell) for cell in cells]
@@ -246,7 +237,7 @@ def _with_keys(table: pd.DataFrame) -> pd.DataFrame:
             continue  # no dicts
         table = table.drop(columns=name).join(keys.add_prefix(f"{name}."))
     lists = [x for x in table if not all(isinstance(cell, Hashable) for cell in table[x])]
-    return table.assign(**{name: table[name].map(str) for name in lists})
+    return table.assign(**{str(name): table[name].map(str) for name in lists})
 
 
 def _of_search(table: pd.DataFrame) -> pd.DataFrame:
@@ -326,7 +317,9 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     if not numbers:
         _refuse(table, "there is no column of scores")
     seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
-    others = [x for x in numbers if x not in seeds and not _is_summary(x.split()[0], every=True)]
+    others = [
+        x for x in numbers if x not in seeds and not _SUMMARY.fullmatch(_words(x).split(" ")[0])
+    ]
     if len(seeds) > 1 and not others and "seed" not in table.named:
         _complete(table)
         folds = any("fold" in _words(name) for name in seeds)
@@ -361,8 +354,8 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
     """Read a table whose column of text has an unknown name, by its values or the columns'."""
     names = table.text()
     if len(names) > 1:
-        pairs = [f"method={a},task={b}" for a, b in permutations(names[:2], 2)]
-        use = " or ".join(pairs) if len(names) == 2 else f"method={names[0]}"
+        first, second = names[:2]
+        use = f"method={first},task={second} or method={second},task={first}"
         _refuse(table, "it is not clear which column is the method", use)
     (text,) = names
     if len(numbers) == 1:
@@ -456,17 +449,17 @@ def _check_settings(table: _Table) -> None:
     Costs, metrics and remarks can differ, and so can values that occur once, such as ids.
     """
     keys = [table.named[x] for x in ("task", "method", "metric", "split") if x in table.named]
-    if "seed" in table.named or not keys:
-        return
     cells = table.cells.drop(columns=[*table.scores]).astype(str)
-    groups = cells.groupby([*dict.fromkeys(keys)])
-    for name in (x for x in table.others if x in cells):
-        words, is_result = _words(name), _MEASURED.match(name) or _bare(name).startswith("_")
-        is_cost = _COST.fullmatch(words) or read_name(_bare(name))[0] is not None
-        is_unlike = cells[name].is_unique or is_cost or _REMARK.fullmatch(words)
-        if is_result or (is_unlike and not _SETTING.fullmatch(words)):
+    for name in (x for x in table.others if x in cells and keys and "seed" not in table.named):
+        words, metric = _words(name), read_name(_bare(name))[0] is not None
+        free = cells[name].is_unique or metric or _COST.fullmatch(words) or _REMARK.fullmatch(words)
+        if (
+            _MEASURED.match(name)
+            or _bare(name)[:1] == "_"
+            or (free and not _SETTING.fullmatch(words))
+        ):
             continue
-        if (groups[name].nunique() > 1).any():
+        if (cells.groupby([*dict.fromkeys(keys)])[name].nunique() > 1).any():
             raise DataError(
                 f"{table.where}: rows of the same task and method differ in {name!r} "
                 f"({_few(cells[name])}). Use --columns seed={name} if it is the seed, --columns "
@@ -508,12 +501,6 @@ def _is_metric(name: str) -> bool:
     """Return True for the name of a metric, but not of a task with its metric: `CoLA (acc)`."""
     name = re.sub(r"(?<=.) \(.*\)", "", _bare(name))
     return bool(read_name(name)[1]) or name.endswith("score")
-
-
-def _is_summary(name: str, every: bool) -> bool:
-    """Return True for an average, also for a rank, spread or sum in a wide table."""
-    words = _words(name)
-    return bool(_AVERAGES.fullmatch(words) or (every and _SPREADS.fullmatch(words)))
 
 
 def _few(names: Iterable[Any]) -> str:

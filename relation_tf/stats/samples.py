@@ -404,13 +404,10 @@ def read_tasks(
 
 def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
     """Return the samples of a table with a row per score, or a column per method."""
-    is_wide = "method" not in table and "score" not in table
-    names = [table[name] for name in ("task", "method") if name in table]
-    if is_wide and "task" not in table:
-        names = [table.index.get_level_values(0)]
-    if any(pd.isna(column).any() for column in names):
-        raise ValueError("columns 'task' and 'method' must have a name in each row")
-    if is_wide:
+    tasks = table["task"] if "task" in table else table.index.get_level_values(0)
+    if tasks.isna().any() or table.get("method", tasks).isna().any():
+        raise ValueError("each row must have the names of its task and method")
+    if "method" not in table and "score" not in table:
         wide = table.set_index("task") if "task" in table else table
         wide = wide.drop(columns="seed", errors="ignore")
         return {

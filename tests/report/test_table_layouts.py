@@ -48,7 +48,8 @@ def scores(long):
     ("problem,x,y\nA,.5,.7\nA,.6,.8\n",
      "1 task x 2 methods x 2 seeds; column problem, methods in columns"),
     ("env_id,algo,seed1,seed2,mean,std\nA,x,.5,.6,.55,.05\nA,y,.7,.8,.75,.05\n",
-     "1 task x 2 methods x 2 seeds; columns env_id, algo, seeds in columns"),
+     "1 task x 2 methods x 2 seeds; columns env_id, algo, seeds in columns, "
+     "without 'mean', 'std'"),
     ("dataset,model_name,batch_size,num_epochs,train_time,eval_score\n"
      "A,x,32,3,9.5,.5\nA,x,32,3,9.6,.6\nA,y,64,3,9.7,.7\nA,y,64,3,9.8,.8\n",
      "1 task x 2 methods x 2 seeds; columns dataset, model_name, eval_score"),
@@ -212,11 +213,12 @@ def test_costs_metrics_and_remarks_can_differ_between_seeds(tmp_path, columns):
 
 @pytest.mark.parametrize(("text", "layout"), [
     ("method,task,mean,std\nx,A,.5,.1\nx,B,.6,.1\ny,A,.7,.1\ny,B,.8,.1\n",
-     "columns task, method, mean"),
+     "columns task, method, mean, without 'std'"),
     ("method,task,count,mean,std,min,25%,50%,75%,max\nx,A,5,.5,.1,1,1,1,1,1\nx,B,5,.6,.1,1,1,1,1,1\n"
-     "y,A,5,.7,.1,1,1,1,1,1\ny,B,5,.8,.1,1,1,1,1,1\n", "columns task, method, mean"),
+     "y,A,5,.7,.1,1,1,1,1,1\ny,B,5,.8,.1,1,1,1,1,1\n",
+     "columns task, method, mean, without 'count', 'std', 'min', '25%', '50%', '75%', 'max'"),
     ("method,task,acc_mean,acc_std\nx,A,.5,.1\nx,B,.6,.1\ny,A,.7,.1\ny,B,.8,.1\n",
-     "columns task, method, acc_mean"),
+     "columns task, method, acc_mean, without 'acc_std'"),
     ("method,A,B,rank\nx,.5,.6,2\ny,.7,.8,1\n", "column method, tasks in columns, without 'rank'"),
     ("method,A,B,avg. rank\nx,.5,.6,2\ny,.7,.8,1\n",
      "column method, tasks in columns, without 'avg. rank'"),
@@ -264,12 +266,10 @@ def test_methods_with_numbers_as_names(tmp_path):
     assert [*items.rows["method"].unique()] == ["model", "human"]
 
 
-@pytest.mark.parametrize("cell", ["-" * 49_000, "{'a': " * 8000, "[" * 8000])
+@pytest.mark.parametrize("cell", ["-" * 90_000, "-" * 120_000, "{'a': " * 8000, "[" * 8000])
 def test_a_cell_of_a_config_without_a_dict_is_text(tmp_path, cell):
     text = f'config,summary\n"{cell}",1\n"{cell}",2\n'
     assert [*read(tmp_path, text).rows["method"]] == [cell.strip()] * 2
-    with pytest.raises(DataError, match=r"t.csv:3: 'config' must have at most 50,000 characters"):
-        read(tmp_path, f'config,summary\nx,1\n"{"-" * 100_000}",2\n')
 
 
 def test_only_bare_values_are_no_numbers(tmp_path):
@@ -352,7 +352,7 @@ def test_sheets_that_are_not_read_are_named(tmp_path):
 def test_a_formula_without_a_value_is_refused(tmp_path):
     rows = [["task", "x", "y"], ["A", 1, "=B2+1"], ["B", 3, 4]]
     write_sheets(tmp_path / "t.xlsx", acc=rows)
-    with pytest.raises(DataError, match=r"t\.xlsx: sheet 'acc': C2 has a formula without a value"):
+    with pytest.raises(DataError, match=r"t\.xlsx: sheet 'acc' has formulas without values"):
         read_table_file(tmp_path / "t.xlsx")
     rows[1][2] = "#N/A"  # an error is a failed run
     write_sheets(tmp_path / "t.xlsx", acc=rows)
