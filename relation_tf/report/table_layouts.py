@@ -47,30 +47,29 @@ _MEASURED, _SET = (
     re.compile(r"(summary|metrics|metric)[./]"),
     re.compile(r"(config|params?|tags)[./]"),
 )
-_COUNT = re.compile(
+_COUNT = (
     r"((n|num|no\.?|number of|#) ?)?(samples|instances|examples|rows|features|attributes|classes|"
     r"tokens|params|parameters|epochs?|steps?)|size"
 )
-_SETTING = re.compile(
-    rf"{_COUNT.pattern}|(.* )?(steps?|epochs?|size|params|parameters|phase)|lr|learning rate|"
-    r"weight decay|dropout|momentum|warmup|temperature|depth|width"
+_SETTING = (
+    rf"{_COUNT}|(.* )?(steps?|epochs?|size|params|parameters|phase)|lr|learning rate|weight decay|"
+    r"dropout|momentum|warmup|temperature|depth|width"
 )
-_COST = re.compile(
-    r"(.* )?(runtime|timestamp|duration|created)|"
+_FREE = (  # can differ between seeds
+    r"(.* )?(runtime|timestamp|duration|created|note|comment|user|host|date|state|id|name|hash)|"
     r"(start|end|fit|score|train|training|wall|elapsed) time"
 )
-_REMARK = re.compile(r"(.* )?(notes?|comments?|user|host|date|status|state|id|name|hash|path)")
 _OF_SEED = re.compile(r"(?:(?:random )?seed|run|trial|fold|rep|repeat|repetition|s)? ?#?(\d+)")
 _OF_SPLIT = re.compile(r"split(\d+)_test_(.+)")
-_AVERAGES = re.compile(
+_AVERAGE = (
     r"((macro|micro|overall|total|(super)?glue) )?(mean|average|avg\.?|median|std\.?)"
     r"( (rank|score|of \d+ tasks))?|(overall|total|(super)?glue) score"
 )
-_SPREADS = re.compile(
-    r"(.* )?(std\.?|stdev|stderr)( .*)?|sd|sem|var|variance|iqr|ci|min|max|best|sum|total|"
-    r"count|((mean|average|avg\.?) )?rank|\d+ ?%"
+_SPREAD = (
+    r"(.* )?(std\.?|stdev|stderr)( .*)?|sd|sem|var|variance|iqr|ci|min|max|best|sum|total|count|"
+    r"((mean|average|avg\.?) )?rank|\d+ ?%"
 )
-_SUMMARY = re.compile(f"{_AVERAGES.pattern}|{_SPREADS.pattern}")
+_SUMMARY = rf"{_AVERAGE}|{_SPREAD}|wins|w/[td]/l"
 _METHODS, _TASKS = "methods in columns", "tasks in columns"
 _KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
 _UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
@@ -81,7 +80,7 @@ _FAILED = re.compile(
 _LONGEST = 100_000  # characters of a dict
 _BARE = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b""")
 _DIVERGED = re.compile(r"diverged|div\.?")
-_SPREAD = re.compile(r"[+−-]?[\d.]+ ?%?( ?(±|\+/-|\+-|\\pm) ?| \()[\d.]+ ?%?\)?")
+_DEVIATION = re.compile(r"[+−-]?[\d.]+ ?%?( ?(±|\+/-|\+-|\\pm) ?| \()[\d.]+ ?%?\)?")
 
 
 @dataclass(frozen=True)
@@ -127,13 +126,11 @@ class _Table:
 
     def kind(self, name: str) -> str:
         """Return the kind of a column with numbers, see `_KINDS`, by its name."""
-        words, truths = _words(name), {*map(str, self.cells[name])} <= {"True", "False"}
-        settings = [_SETTING, _COST] if self.tracked or "method" in self.named else [_COUNT]
-        if any(x.fullmatch(words) for x in settings) or (self.tracked and _SET.match(name)):
+        is_truth = {*map(str, self.cells[name])} <= {"True", "False"} and not _is_metric(name)
+        setting = rf"{_SETTING}|{_FREE}" if self.tracked or "method" in self.named else _COUNT
+        if is_truth or _fits(name, setting) or (self.tracked and _SET.match(name)):
             return "setting"
-        if _SPREADS.fullmatch(words) or (truths and not _is_metric(name)):
-            return "spread"
-        return "mean" if _AVERAGES.fullmatch(words) else "score"
+        return "spread" if _fits(name, _SPREAD) else "mean" if _fits(name, _AVERAGE) else "score"
 
     def numeric(self) -> list[str]:
         """The other columns with scores, or else means; `left` are those with other numbers."""
@@ -189,8 +186,7 @@ def understand(
                 f"{did_you_mean(metric, known)}"
             )
     is_wide, tasks = how in (_METHODS, _TASKS), [*dict.fromkeys(map(str, long["task"]))]
-    summary = _SUMMARY if is_wide else _AVERAGES
-    left = [name for name in tasks if summary.fullmatch(_words(name))]
+    left = [name for name in tasks if _fits(name, _SUMMARY if is_wide else _AVERAGE)]
     left = left if len(left) < len(tasks) else []
     long = long[~long["task"].astype(str).isin(left)]
     left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
@@ -317,9 +313,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     if not numbers:
         _refuse(table, "there is no column of scores")
     seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
-    others = [
-        x for x in numbers if x not in seeds and not _SUMMARY.fullmatch(_words(x).split(" ")[0])
-    ]
+    others = [x for x in numbers if x not in seeds and not _fits(x.split()[0], _SUMMARY)]
     if len(seeds) > 1 and not others and "seed" not in table.named:
         _complete(table)
         folds = any("fold" in _words(name) for name in seeds)
@@ -449,17 +443,14 @@ def _check_settings(table: _Table) -> None:
     Costs, metrics and remarks can differ, and so can values that occur once, such as ids.
     """
     keys = [table.named[x] for x in ("task", "method", "metric", "split") if x in table.named]
+    if "seed" in table.named or not keys:
+        return
     cells = table.cells.drop(columns=[*table.scores]).astype(str)
-    for name in (x for x in table.others if x in cells and keys and "seed" not in table.named):
-        words, metric = _words(name), read_name(_bare(name))[0] is not None
-        free = cells[name].is_unique or metric or _COST.fullmatch(words) or _REMARK.fullmatch(words)
-        if (
-            _MEASURED.match(name)
-            or _bare(name)[:1] == "_"
-            or (free and not _SETTING.fullmatch(words))
-        ):
-            continue
-        if (cells.groupby([*dict.fromkeys(keys)])[name].nunique() > 1).any():
+    differ = cells.groupby([*dict.fromkeys(keys)]).nunique().gt(1).any()
+    for name in (x for x in table.others if x in differ and differ[x]):
+        is_result = _MEASURED.match(name) or _bare(name).startswith("_")
+        free = cells[name].is_unique or read_name(_bare(name))[0] is not None or _fits(name, _FREE)
+        if not is_result and (_fits(name, _SETTING) or not free):
             raise DataError(
                 f"{table.where}: rows of the same task and method differ in {name!r} "
                 f"({_few(cells[name])}). Use --columns seed={name} if it is the seed, --columns "
@@ -495,6 +486,10 @@ def _refuse(table: _Table, why: str, example: str = "") -> NoReturn:
     names = join_names([*map(repr, table.columns)])
     use = example or "task=NAME,method=NAME,score=NAME"
     raise DataError(f"{table.where}: {why}. Use --columns {use}. The columns are {names}")
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return bool(re.fullmatch(pattern, _words(name)))
 
 
 def _is_metric(name: str) -> bool:
@@ -562,4 +557,4 @@ def is_diverged(cell: Any) -> bool:
 
 def has_spread(cell: Any) -> bool:
     """Return True for a mean with its standard deviation, such as `85.3 ± 0.4`."""
-    return bool(_SPREAD.fullmatch(str(cell).strip()))
+    return bool(_DEVIATION.fullmatch(str(cell).strip()))
