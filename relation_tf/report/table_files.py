@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -184,17 +185,14 @@ def _formulas(path: Path) -> dict[str, list[tuple[int, int]]]:
     with closing(load_workbook(path, read_only=True)) as book:
         for sheet in book.worksheets:
             sheet.reset_dimensions()  # those in the file can be wrong
-            found, width, height = [], 0, 0
-            for cell in (cell for row in sheet.rows for cell in row if cell.value is not None):
-                width, height = max(width, cell.column), cell.row
-                if cell.data_type == "f":
-                    found.append((cell.column - 1, cell.row - 1))
-            if width * height > _MOST_CELLS:
+            cells = [cell for row in sheet.rows for cell in row if cell.value is not None]
+            size = [max((getattr(x, side) for x in cells), default=0) for side in ("row", "column")]
+            if math.prod(size) > _MOST_CELLS:
                 raise DataError(
-                    f"{path}: sheet {sheet.title!r} must have at most {_MOST_CELLS:,} cells. "
-                    f"Received: {height:,} rows of {width:,}"
+                    f"{path}: sheet {sheet.title!r} has {size[0]:,} x {size[1]:,} cells; "
+                    f"it must have at most {_MOST_CELLS:,}"
                 )
-            formulas[sheet.title] = found
+            formulas[sheet.title] = [(x.column - 1, x.row - 1) for x in cells if x.data_type == "f"]
     return formulas
 
 

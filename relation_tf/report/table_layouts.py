@@ -70,7 +70,6 @@ _SPREAD = (
     r"((mean|average|avg\.?) )?rank|\d+ ?%"
 )
 _SUMMARY = rf"{_AVERAGE}|{_SPREAD}|wins|w/[td]/l"
-_METHODS, _TASKS = "methods in columns", "tasks in columns"
 _KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
 _UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
 _FAILED = re.compile(
@@ -185,16 +184,14 @@ def understand(
                 f"{where}: --metric must be {join_names(known, ' or ')}. Received: {metric!r}."
                 f"{did_you_mean(metric, known)}"
             )
-    is_wide, tasks = how in (_METHODS, _TASKS), [*dict.fromkeys(map(str, long["task"]))]
+    is_wide, tasks = how.startswith(("methods", "tasks")), [*dict.fromkeys(map(str, long["task"]))]
     left = [name for name in tasks if _fits(name, _SUMMARY if is_wide else _AVERAGE)]
     left = left if len(left) < len(tasks) else []
     long = long[~long["task"].astype(str).isin(left)]
     left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
     if left:
         how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, left)])}"]))
-    if "seed" not in long or is_wide:
-        _check_settings(found)
-    long = _with_seeds(long)
+    long = _with_seeds(long, found)
     seed, rows_are = _words(found.named.get("seed", how)), "seed"
     if "seed" not in columns and "fold" in seed:
         rows_are = "fold"
@@ -223,11 +220,9 @@ def _with_keys(table: pd.DataFrame) -> pd.DataFrame:
     """Return a column for each key of the dicts in exports of W&B's API, and lists as text."""
     for name in {"config", "summary"} & {*table}:
         cells = table[name].map(str)
-        if cells.map(len).max() > _LONGEST:
-            continue
         cells = cells.map(lambda cell: _BARE.sub(lambda found: found[1] or "None", cell))
         try:
-            rows = [ast.literal_eval(cell) for cell in cells]
+            rows = [ast.literal_eval(cell[:_LONGEST]) for cell in cells]
             keys = pd.json_normalize(rows).set_axis(table.index)
         except (ValueError, SyntaxError, TypeError, AttributeError, MemoryError, RecursionError):
             continue  # no dicts
@@ -268,11 +263,11 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         if key not in columns and _words(table.named.get(key, key)) != key:
             cells = table.cells[table.named[key]]
             numbers = {*map(parsed, cells)} if is_numeric(cells) else {None}
-            others = [x for x in table.numeric() if x not in table.named.values()]
-            clear = "score" in table.named or (others and all(map(_is_metric, others)))
-            binary = any({*map(parsed, table.cells[x])} <= {0, 1} for x in others)
-            whole = all(x is None or x.is_integer() for x in numbers)
-            if not clear and ((numbers <= {0, 1} and binary) or not whole):
+            others = table.numeric()
+            truths = [x for x in others if {*map(parsed, table.cells[x])} <= {0, 1}]
+            if "score" in table.named or (others and all(map(_is_metric, others))):
+                continue
+            if (truths and numbers <= {0, 1}) or not all(x is None or x % 1 == 0 for x in numbers):
                 del table.named[key]
 
 
@@ -317,7 +312,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     if len(seeds) > 1 and not others and "seed" not in table.named:
         _complete(table)
         folds = any("fold" in _words(name) for name in seeds)
-        return _melted(table, seeds, "seed"), f"{'folds' if folds else 'seeds'} in columns"
+        return _melted(table, seeds, "seed")[0], f"{'folds' if folds else 'seeds'} in columns"
     metrics = [*filter(_is_metric, numbers)]
     if "method" in table.named or table.tracked:
         if "task" in table.named or table.tracked or len(numbers) in (1, len(metrics)):
@@ -326,13 +321,13 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
             tasks = [name for name in numbers if name not in metrics]
             raise DataError(
                 f"{table.where}: is {metrics[0]!r} the score or a task, as {_few(tasks)}? Use "
-                f"--metric {shlex.quote(_bare(metrics[0]))} if it is the score; if the columns are "
-                f"tasks, rename or remove {_few(metrics)}"
+                f"--metric {shlex.quote(_bare(metrics[0]))} if it is the score; to read "
+                f"tasks, rename or remove it"
             )
-        return _melted(table, numbers, "task"), _TASKS
+        return _melted(table, numbers, "task")
     if "task" in table.named:
         if len(numbers) > 1:
-            return _melted(table, numbers, "method"), _METHODS
+            return _melted(table, numbers, "method")
         _complete(table)
         return _of_metric(table, numbers), ""
     if not table.text():
@@ -340,7 +335,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
             _refuse(table, "there is only one column of numbers and no column of methods")
         if "seed" not in table.named:
             _refuse_rows(table, numbers)
-        return _melted(table, numbers, "method"), _METHODS
+        return _melted(table, numbers, "method")
     return _by_values(table, numbers)
 
 
@@ -361,10 +356,10 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
     # pandas writes an index without a name; by convention, rows are datasets.
     if rows or (not heads and _UNNAMED.fullmatch(text.lower())):
         table.named["task"] = text
-        return _melted(table, numbers, "method"), _METHODS
+        return _melted(table, numbers, "method")
     if heads:
         table.named["method"] = text
-        return _melted(table, numbers, "task"), _TASKS
+        return _melted(table, numbers, "task")
     raise DataError(
         f"{table.where}: are the rows of {text!r} ({_few(table.cells[text])}) tasks or methods? "
         f"Use --columns task={text} if they are tasks and the columns ({_few(numbers)}) methods, "
@@ -419,8 +414,8 @@ def _renamed(table: _Table) -> pd.DataFrame:
     return rows
 
 
-def _melted(table: _Table, columns: Sequence[str], key: str) -> pd.DataFrame:
-    """Return one row per cell of the columns, whose names are tasks, methods or seeds."""
+def _melted(table: _Table, columns: Sequence[str], key: str) -> tuple[pd.DataFrame, str]:
+    """Return one row per cell of the columns, which are tasks, methods or seeds; see `_long`."""
     table.scores = columns
     kept = {name: own for own, name in table.named.items()}
     rows = table.cells[[*kept, *columns]].rename(columns=kept)
@@ -428,41 +423,31 @@ def _melted(table: _Table, columns: Sequence[str], key: str) -> pd.DataFrame:
         names = {name: _OF_SEED.fullmatch(_words(name))[1] for name in columns}  # type: ignore[index]
         rows = rows.rename(columns=names)
         columns = [*names.values()]
-    if key == "method" and "seed" not in rows and rows.duplicated([*kept.values()]).any():
-        rows["seed"] = rows.groupby([*kept.values()]).cumcount() + 1
     ids = [name for name in rows if name not in columns]
     long = rows.melt(ids, [*columns], key, "score", ignore_index=False)
     if "task" not in long:
         long["task"] = "score"
-    return long
+    return long, f"{key}s in columns"
 
 
-def _check_settings(table: _Table) -> None:
-    """Refuse rows of a method on a task that differ in a setting, which would count as seeds.
+def _with_seeds(rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
+    """Number the rows of each method on a task, if no column has the seeds.
 
-    Costs, metrics and remarks can differ, and so can values that occur once, such as ids.
+    Rows that differ in a setting are refused. Costs, metrics and remarks can differ between seeds,
+    and so can values that occur once, such as ids.
     """
-    keys = [table.named[x] for x in ("task", "method", "metric", "split") if x in table.named]
-    if "seed" in table.named or not keys:
-        return
-    cells = table.cells.drop(columns=[*table.scores]).astype(str)
-    differ = cells.groupby([*dict.fromkeys(keys)]).nunique().gt(1).any()
-    for name in (x for x in table.others if x in differ and differ[x]):
-        is_result = _MEASURED.match(name) or _bare(name).startswith("_")
-        free = cells[name].is_unique or read_name(_bare(name))[0] is not None or _fits(name, _FREE)
-        if not is_result and (_fits(name, _SETTING) or not free):
-            raise DataError(
-                f"{table.where}: rows of the same task and method differ in {name!r} "
-                f"({_few(cells[name])}). Use --columns seed={name} if it is the seed, --columns "
-                f"seed={ROW} if all rows are independent runs, or keep one row for each"
-            )
-
-
-def _with_seeds(rows: pd.DataFrame) -> pd.DataFrame:
-    """Number the rows of each method on a task, if no column has the seeds."""
     if "seed" in rows:
         return rows
     keys = [name for name in ("task", "method", "metric", "split") if name in rows]
+    named = [*dict.fromkeys(table.named[key] for key in keys if key in table.named)]
+    cells = table.cells.drop(columns=[*table.scores]).astype(str)
+    differ = cells.groupby(named or [""] * len(cells)).nunique().gt(1).any()
+    for name in (x for x in table.others if differ.get(x) and not _MEASURED.match(x)):
+        free = cells[name].is_unique or read_name(_bare(name))[0] is not None or _fits(name, _FREE)
+        if name[0] != "_" and (_fits(name, _SETTING) or not free):
+            why = f"rows of the same task and method differ in {name!r} ({_few(cells[name])})"
+            use = f"seed={name}, or seed={ROW} if all rows are independent runs"
+            _refuse(table, f"{why}; keep one of them, or name the seeds", use)
     numbers = rows.groupby(keys, sort=False, dropna=False).cumcount() + 1
     return rows.assign(seed=numbers.astype(str))
 
