@@ -160,8 +160,11 @@ def _read_excel(path: Path) -> pd.DataFrame:
     table = pd.DataFrame()
     names: list[str] = []
     for name, sheet in pd.read_excel(path, sheet_name=None, header=None, dtype=object).items():
-        if not names and any(pd.isna(sheet.get(x, pd.Series()).get(y)) for x, y in formulas[name]):
-            raise DataError(f"{path}: sheet {name!r} has formulas without values; save it in Excel")
+        for column, row in [] if names else formulas[name]:
+            if pd.isna(sheet.get(column, pd.Series()).get(row)):
+                raise DataError(
+                    f"{path}:{row + 1}: a formula has no value; save the file in Excel, or enter it"
+                )
         filled = sheet.notna().sum(axis=1)
         rows = sheet[(filled > 1).cummax() & (filled > 0)].dropna(axis=1, how="all")
         names += [repr(name)] * (len(rows) > 1)

@@ -354,7 +354,7 @@ def test_sheets_that_are_not_read_are_named(tmp_path):
 def test_a_formula_without_a_value_is_refused(tmp_path):
     rows = [["task", "x", "y"], ["A", 1, "=B2+1"], ["B", 3, 4]]
     write_sheets(tmp_path / "t.xlsx", acc=rows)
-    with pytest.raises(DataError, match=r"t\.xlsx: sheet 'acc' has formulas without values"):
+    with pytest.raises(DataError, match=r"t\.xlsx:2: a formula has no value; save the file"):
         read_table_file(tmp_path / "t.xlsx")
     rows[1][2] = "#N/A"  # an error is a failed run
     write_sheets(tmp_path / "t.xlsx", acc=rows)
