@@ -308,8 +308,8 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     if not numbers:
         _refuse(table, "there is no column of scores")
     seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
-    others = [x for x in numbers if x not in seeds and not _fits(x.split()[0], _SUMMARY)]
-    if len(seeds) > 1 and not others and "seed" not in table.named:
+    others = [_words(name).partition(" ")[0] for name in numbers if name not in seeds]
+    if len(seeds) > 1 and all(_fits(x, _SUMMARY) for x in others) and "seed" not in table.named:
         _complete(table)
         folds = any("fold" in _words(name) for name in seeds)
         return _melted(table, seeds, "seed")[0], f"{'folds' if folds else 'seeds'} in columns"
@@ -444,7 +444,7 @@ def _with_seeds(rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
     differ = cells.groupby(named or [""] * len(cells)).nunique().gt(1).any()
     for name in (x for x in table.others if differ.get(x) and not _MEASURED.match(x)):
         free = cells[name].is_unique or read_name(_bare(name))[0] is not None or _fits(name, _FREE)
-        if name[0] != "_" and (_fits(name, _SETTING) or not free):
+        if name[:1] != "_" and (_fits(name, _SETTING) or not free):
             why = f"rows of the same task and method differ in {name!r} ({_few(cells[name])})"
             use = f"seed={name}, or seed={ROW} if all rows are independent runs"
             _refuse(table, f"{why}; keep one of them, or name the seeds", use)

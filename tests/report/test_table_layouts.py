@@ -194,6 +194,7 @@ def test_folds_are_known(tmp_path):
     ("method,size,acc\nx,1,.5\nx,2,.6\ny,1,.5\ny,2,.6\n", [{"seed": "size"}]),
     ("task,phase,x,y\nA,start,.5,.6\nA,end,.6,.7\n", [{"seed": "phase"}]),
     ("method,phase,A,B\nx,start,.5,.6\nx,end,.6,.7\n", [{"seed": "phase"}]),
+    ("task,method,,acc\nA,x,a,.5\nA,x,b,.6\nA,y,a,.5\nA,y,b,.6\n", [{"seed": "#"}]),
     ("task,method,step,acc\nA,x,1,.5\nA,x,2,.6\nA,y,1,.5\nA,y,2,.6\n", [{"seed": "step"}]),
 ])  # fmt: skip
 def test_an_ambiguous_table_names_an_option_for_each_reading(tmp_path, text, options):
