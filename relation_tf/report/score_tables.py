@@ -101,7 +101,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
         ),
         lost.assign(status="failed"),
         long.layout,
-        [*filter(None, [table.attrs.get("note")]), *failure_notes(failed)],
+        [*filter(None, [table.attrs.get("sheets")]), *failure_notes(failed)],
     )
 
 

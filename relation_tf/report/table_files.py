@@ -176,7 +176,7 @@ def _read_excel(path: Path) -> pd.DataFrame:
             table = _of_levels(table) if levels else table
     if len(names) > 1:
         left = join_names(names[1:])
-        table.attrs["note"] = f"{path}: only the sheet {names[0]} was read, not {left}"
+        table.attrs["sheets"] = f"{path}: only the sheet {names[0]} was read, not {left}"
     return table
 
 

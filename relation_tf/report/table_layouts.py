@@ -269,6 +269,9 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
                 continue
             if (truths and numbers <= {0, 1}) or not all(x is None or x % 1 == 0 for x in numbers):
                 del table.named[key]
+    unknown = [x for x in table.numeric() if table.kind(x) == "score" and not _is_metric(x)]
+    if unknown and "score" not in columns and "task" not in table.named:
+        table.named.pop("score", None)
 
 
 def _column(table: _Table, wanted: str, option: str) -> str:
@@ -301,10 +304,10 @@ def _read_states(table: _Table) -> None:
 
 def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     """Return one row per score, and what the columns hold in a wide table."""
+    numbers = table.numeric()
     if "score" in table.named:
         _complete(table)
         return _renamed(table), ""
-    numbers = table.numeric()
     if not numbers:
         _refuse(table, "there is no column of scores")
     seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
@@ -322,7 +325,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
             raise DataError(
                 f"{table.where}: is {metrics[0]!r} the score or a task, as {_few(tasks)}? Use "
                 f"--metric {shlex.quote(_bare(metrics[0]))} if it is the score; to read "
-                f"tasks, rename or remove it"
+                "tasks, rename or remove it"
             )
         return _melted(table, numbers, "task")
     if "task" in table.named:
@@ -359,7 +362,7 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
         return _melted(table, numbers, "method")
     if heads:
         table.named["method"] = text
-        return _melted(table, numbers, "task")
+        return _long(table)
     raise DataError(
         f"{table.where}: are the rows of {text!r} ({_few(table.cells[text])}) tasks or methods? "
         f"Use --columns task={text} if they are tasks and the columns ({_few(numbers)}) methods, "
@@ -480,7 +483,7 @@ def _fits(name: str, pattern: str) -> bool:
 def _is_metric(name: str) -> bool:
     """Return True for the name of a metric, but not of a task with its metric: `CoLA (acc)`."""
     name = re.sub(r"(?<=.) \(.*\)", "", _bare(name))
-    return bool(read_name(name)[1]) or name.endswith("score")
+    return bool(read_name(name)[1]) or _words(name).endswith(tuple(_SYNONYMS["score"]))
 
 
 def _few(names: Iterable[Any]) -> str:

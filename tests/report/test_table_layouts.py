@@ -242,9 +242,11 @@ def test_summaries_and_counts_are_left_out(tmp_path, text, layout):
                             ("A", "y", "1"): ".7", ("B", "y", "1"): ".8"}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["loss", "f1", "test accuracy"])
+@pytest.mark.parametrize("name", ["loss", "f1", "test accuracy", "score", "value"])
 def test_a_metric_next_to_tasks_is_refused(tmp_path, name):
     text = f"method,CoLA,RTE,{name}\nx,.5,.6,.2\ny,.7,.8,.1\n"
+    with pytest.raises(DataError, match=f"is '{name}' the score or a task"):
+        read(tmp_path, text.replace("method", "Name"))
     with pytest.raises(DataError) as error:
         read(tmp_path, text)
     option = f"'{name}'" if " " in name else name
