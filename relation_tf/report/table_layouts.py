@@ -49,7 +49,7 @@ _MEASURED, _SET = (
 )
 _COUNT = (
     r"((n|num|no\.?|number of|#) ?)?(samples|instances|examples|rows|features|attributes|classes|"
-    r"tokens|params|parameters|epochs?|steps?)|size"
+    r"tokens|params|parameters|epochs?|steps?)|size|n|length"
 )
 _SETTING = (
     rf"{_COUNT}|(.* )?(steps?|epochs?|size|params|parameters|phase)|lr|learning rate|weight decay|"
@@ -66,8 +66,8 @@ _AVERAGE = (
     r"( (rank|score|of \d+ tasks))?|(overall|total|(super)?glue) score"
 )
 _SPREAD = (
-    r"(.* )?(std\.?|stdev|stderr)( .*)?|sd|sem|var|variance|iqr|ci|min|max|best|sum|total|count|"
-    r"((mean|average|avg\.?) )?rank|\d+ ?%"
+    r"(.* )?(std\.?|stdev|stderr)( .*)?|sd|sem|var|variance|iqr|ci|min|max|best|sum|total|"
+    r"(.* )?count|((mean|average|avg\.?) )?rank|\d+ ?%"
 )
 _SUMMARY = rf"{_AVERAGE}|{_SPREAD}|wins|w/[td]/l"
 _KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read

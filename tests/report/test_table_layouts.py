@@ -230,6 +230,8 @@ def test_costs_metrics_and_remarks_can_differ_between_seeds(tmp_path, columns):
      "column task, methods in columns, without 'mean', 'std'"),
     ("task,n_samples,x,y,best\nA,90,.5,.7,.7\nB,80,.6,.8,.8\n",
      "column task, methods in columns, without 'n_samples', 'best'"),
+    ("method,task,acc_mean,acc_count\nx,A,.5,3\nx,B,.6,3\ny,A,.7,3\ny,B,.8,3\n",
+     "columns task, method, acc_mean, without 'acc_count'"),
     ("task,#classes,x,y\nA,2,.5,.7\nB,3,.6,.8\nrank,2,2,1\nsum,5,1.1,1.5\n",
      "column task, methods in columns, without 'rank', 'sum', '#classes'"),
     ("model,task,acc,fit_time\nx,A,.5,1\nx,B,.6,1\ny,A,.7,1\ny,B,.8,1\n",
