@@ -30,7 +30,7 @@ class ScoreTable:
         failed: Failed runs without a score: columns `task`, `method`, `seed`, `status`, `diverged`
             (None if the table does not say it).
         layout: How the table was read, see `LongTable`.
-        notes: Remarks on failed runs.
+        notes: Remarks on failed runs and sheets.
     """
 
     scores: Scores
@@ -100,7 +100,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
         ),
         lost.assign(status="failed"),
         long.layout,
-        failure_notes(failed),
+        [*filter(None, [table.attrs.get("sheets")]), *failure_notes(failed)],
     )
 
 

@@ -141,7 +141,7 @@ def read_source(
             source = source.melt(ignore_index=False)
         rows = [f"{name}, row {index!r}" for index in source.index]
         if any(source.index.names) or source.index.inferred_type == "string":
-            source = source.reset_index()  # such as the names of datasets
+            source = source.reset_index(allow_duplicates=True)  # such as the names of datasets
         read = read_table(source.set_axis(rows), "the table", options)
         return LoadedScores(
             label or name,

@@ -5,20 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
 
-from relation_tf.errors import DataError, quote, reason_of
+from relation_tf.errors import DataError, join_names, quote, reason_of
 from relation_tf.files import LARGEST
 
 _SEPARATORS = ",;\t|"
-_COMMA_DECIMAL = re.compile(r"[+-]?(\d+,\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)? ?%?")
-_POINT_DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)? ?%?")
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)? ?%?")
+_COMMA_DECIMAL = re.compile(r"[+−-]?(\d+,\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)? ?%?")
+_POINT_DECIMAL = re.compile(r"[+−-]?\d*\.\d+([eE][+-]?\d+)? ?%?")
+_THOUSANDS = re.compile(r"[+−-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)? ?%?")
+_MOST_CELLS = 5_000_000  # of a sheet
 _RULE = re.compile(r":?-+:?")
 
 
@@ -139,12 +142,15 @@ def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
     cells = {cell for name in range(table.shape[1]) for cell in table.iloc[:, name]}
     decimal = {cell for cell in cells if _COMMA_DECIMAL.fullmatch(cell)}
     grouped = {cell for cell in cells if _THOUSANDS.fullmatch(cell)}
-    if separator == "," or any(map(_POINT_DECIMAL.fullmatch, cells)):
+    points = {cell for cell in cells if _POINT_DECIMAL.fullmatch(cell)}
+    is_clear = bool(decimal - grouped)
+    if separator == "," or not decimal or (not is_clear and grouped - decimal):
         return table.map(lambda cell: cell.replace(",", "") if cell in grouped else cell)
-    if separator != ";" and decimal and decimal <= grouped:
+    others = [x for x in points if not is_clear or _THOUSANDS.fullmatch(x.replace(".", ","))]
+    if others or not (is_clear or separator == ";"):
         raise DataError(
             f"{table.index[0]}: numbers must have a decimal point or no comma, which can separate "
-            f"decimals or thousands. Received: {quote(min(decimal))}"
+            f"decimals or thousands. Received: {join_names([min(decimal), *sorted(others)[:1]])}"
         )
     return table.map(
         lambda cell: cell.replace(".", "").replace(",", ".") if cell in decimal else cell
@@ -153,22 +159,53 @@ def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
 
 def _read_excel(path: Path) -> pd.DataFrame:
     """Read the first sheet with a table; lines of text before its header are left out."""
-    for sheet in pd.read_excel(path, sheet_name=None, header=None, dtype=object).values():
+    formulas = _formulas(path)
+    table = pd.DataFrame()
+    names: list[str] = []
+    for name, sheet in pd.read_excel(path, sheet_name=None, header=None, dtype=object).items():
+        for column, row in [] if names else formulas[name]:
+            if pd.isna(sheet.get(column, pd.Series()).get(row)):
+                raise DataError(
+                    f"{path}:{row + 1}: a formula has no value; save the file in Excel, or enter it"
+                )
         filled = sheet.notna().sum(axis=1)
         rows = sheet[(filled > 1).cummax() & (filled > 0)].dropna(axis=1, how="all")
-        if len(rows) > 1:
+        names += [repr(name)] * (len(rows) > 1)
+        if len(rows) > 1 == len(names):
             places = [f"{path}:{number + 1}" for number in rows.index[1:]]
             levels = len(rows) > 2 and rows.iloc[2, 1:].isna().all()
             header = rows.iloc[0].ffill() if levels else rows.iloc[0].fillna("")
             table = rows[1:].set_axis(places).set_axis(header, axis=1)
-            return _of_levels(table) if levels else table
-    return pd.DataFrame()
+            table = _of_levels(table) if levels else table
+    if len(names) > 1:
+        left = join_names(names[1:])
+        table.attrs["sheets"] = f"{path}: only the sheet {names[0]} was read, not {left}"
+    return table
+
+
+def _formulas(path: Path) -> dict[str, list[tuple[int, int]]]:
+    """Return the places of the formulas in each sheet; sheets with too many cells are refused."""
+    from openpyxl import load_workbook  # type: ignore[import-untyped]
+
+    formulas = {}
+    with closing(load_workbook(path, read_only=True)) as book:
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # those in the file can be wrong
+            cells = [cell for row in sheet.rows for cell in row if cell.value is not None]
+            size = [max((getattr(x, side) for x in cells), default=0) for side in ("row", "column")]
+            if math.prod(size) > _MOST_CELLS:
+                raise DataError(
+                    f"{path}: sheet {sheet.title!r} has {size[0]:,} x {size[1]:,} cells; "
+                    f"it must have at most {_MOST_CELLS:,}"
+                )
+            formulas[sheet.title] = [(x.column - 1, x.row - 1) for x in cells if x.data_type == "f"]
+    return formulas
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     table = pd.read_parquet(path)
     if any(name is not None for name in table.index.names):
-        table = table.reset_index()
+        table = table.reset_index(allow_duplicates=True)
     return table.set_axis([f"{path}, row {number}" for number in range(1, len(table) + 1)])
 
 
@@ -176,7 +213,7 @@ def _read_json(path: Path) -> pd.DataFrame:
     """Read a list of objects, or one object per line; nested objects have columns `a.b`."""
     text = _decoded(path)
     is_list = text.lstrip().startswith("[")
-    parts = [(f"{path}:{number}", line) for number, line in enumerate(text.splitlines(), start=1)]
+    parts = [(f"{path}:{number}", line) for number, line in enumerate(text.split("\n"), start=1)]
     rows, places = [], []
     for place, part in [(str(path), text)] if is_list else parts:
         try:

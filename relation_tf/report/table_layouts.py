@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -47,24 +48,39 @@ _MEASURED, _SET = (
     re.compile(r"(summary|metrics|metric)[./]"),
     re.compile(r"(config|params?|tags)[./]"),
 )
-_NO_SCORES = re.compile(
-    r"(.* )?(runtime|steps?|timestamp|duration|created|epochs?|size|params|parameters)|"
+_COUNT = (
+    r"((n|num|no\.?|number of|#) ?)?(samples|instances|examples|rows|features|attributes|classes|"
+    r"tokens|params|parameters|epochs?|steps?)|size|n|length"
+)
+_SETTING = (
+    rf"{_COUNT}|(.* )?(steps?|epochs?|size|params|parameters|phase)|lr|learning rate|weight decay|"
+    r"dropout|momentum|warmup|temperature|depth|width"
+)
+_FREE = (  # can differ between seeds
+    r"(.* )?(runtime|timestamp|duration|created|note|comment|user|host|date|state|id|name|hash)|"
     r"(start|end|fit|score|train|training|wall|elapsed) time"
 )
 _OF_SEED = re.compile(r"(?:(?:random )?seed|run|trial|fold|rep|repeat|repetition|s)? ?#?(\d+)")
 _OF_SPLIT = re.compile(r"split(\d+)_test_(.+)")
-_SUMMARY = re.compile(r"(mean|average|avg|std|sd|sem|stderr|rank|min|max|median)\b.*")
-_AVERAGES = re.compile(
-    r"((macro|micro|overall|glue) )?(mean|average|avg\.?|median|std\.?)"
-    r"( (rank|score|of \d+ tasks))?"
+_AVERAGE = (
+    r"((macro|micro|overall|total|(super)?glue) )?(mean|average|avg\.?|median|std\.?)"
+    r"( (rank|score|of \d+ tasks))?|(overall|total|(super)?glue) score"
 )
+_SPREAD = (
+    r"(.* )?(std\.?|stdev|stderr)( .*)?|sd|sem|var|variance|iqr|ci|min|max|best|sum|total|"
+    r"(.* )?count|((mean|average|avg\.?) )?rank|\d+ ?%"
+)
+_SUMMARY = rf"{_AVERAGE}|{_SPREAD}|wins|w/[td]/l"
+_KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
 _UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
 _FAILED = re.compile(
     r"[-–—?x]?|n/?a|nan|null|none|missing|failed|failure|fail|error|err|crashed|killed|oom|"
     r"out of memory|oot|time ?out|timed out|dnf|[+-]?inf(inity)?"
 )
+_LONGEST = 100_000  # characters of a dict
+_BARE = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b""")
 _DIVERGED = re.compile(r"diverged|div\.?")
-_SPREAD = re.compile(r"[+-]?[\d.]+ ?%?( ?(±|\+/-|\+-|\\pm) ?| \()[\d.]+ ?%?\)?")
+_DEVIATION = re.compile(r"[+−-]?[\d.]+ ?%?( ?(±|\+/-|\+-|\\pm) ?| \()[\d.]+ ?%?\)?")
 
 
 @dataclass(frozen=True)
@@ -95,6 +111,8 @@ class _Table:
     where: str
     named: dict[str, str] = field(default_factory=dict)
     tracked: bool = False
+    scores: Sequence[str] = ()
+    left: Sequence[str] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -106,17 +124,23 @@ class _Table:
         """The columns without a meaning."""
         return [name for name in self.columns if name not in self.named.values()]
 
+    def kind(self, name: str) -> str:
+        """Return the kind of a column with numbers, see `_KINDS`, by its name."""
+        is_truth = {*map(str, self.cells[name])} <= {"True", "False"} and not _is_metric(name)
+        setting = rf"{_SETTING}|{_FREE}" if self.tracked or "method" in self.named else _COUNT
+        if is_truth or _fits(name, setting) or (self.tracked and _SET.match(name)):
+            return "setting"
+        return "spread" if _fits(name, _SPREAD) else "mean" if _fits(name, _AVERAGE) else "score"
+
     def numeric(self) -> list[str]:
-        """The other columns with numbers, without settings and times of training."""
+        """The other columns with scores, or else means; `left` are those with other numbers."""
         names = [name for name in self.others if is_numeric(self.cells[name])]
-        truths = [name for name in names if {*map(str, self.cells[name])} <= {"True", "False"}]
-        names = [x for x in names if x not in truths or read_name(_bare(x))[1]] or names
         if self.tracked:
-            measured = [name for name in names if _MEASURED.match(name)]
-            names = measured or [name for name in names if not _SET.match(name)]
-        if self.tracked or "method" in self.named:
-            names = [name for name in names if not _NO_SCORES.fullmatch(_words(name))] or names
-        return names
+            names = [*filter(_MEASURED.match, names)] or names
+        kinds = {name: self.kind(name) for name in names}
+        best = min(kinds.values(), key=_KINDS.index, default="")
+        self.left = [name for name in names if kinds[name] != best]
+        return [name for name in names if kinds[name] == best]
 
     def text(self) -> list[str]:
         """The other columns with text."""
@@ -161,11 +185,14 @@ def understand(
                 f"{where}: --metric must be {join_names(known, ' or ')}. Received: {metric!r}."
                 f"{did_you_mean(metric, known)}"
             )
-    averages = [name for name in long["task"].unique() if _AVERAGES.fullmatch(str(name).lower())]
-    if averages and len(averages) < long["task"].nunique():
-        long = long[~long["task"].isin(averages)]
-        how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, averages)])}"]))
-    long = _with_seeds(long)
+    is_wide, tasks = how.startswith(("methods", "tasks")), [*dict.fromkeys(map(str, long["task"]))]
+    left = [name for name in tasks if _fits(name, _SUMMARY if is_wide else _AVERAGE)]
+    left = left if len(left) < len(tasks) else []
+    long = long[~long["task"].astype(str).isin(left)]
+    left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
+    if left:
+        how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, left)])}"]))
+    long = _with_seeds(long, found)
     seed = _words(found.named.get("seed", how))
     replicate: Replicate = "seed"
     if "seed" not in columns and "fold" in seed:
@@ -192,16 +219,18 @@ def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
 
 
 def _with_keys(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a column for each key of the dicts in exports of W&B's API."""
+    """Return a column for each key of the dicts in exports of W&B's API, and lists as text."""
     for name in {"config", "summary"} & {*table}:
-        cells = table[name].map(lambda cell: re.sub(r"\b(nan|inf)\b", "None", str(cell)))
+        cells = table[name].map(str)
+        cells = cells.map(lambda cell: _BARE.sub(lambda found: found[1] or "None", cell))
         try:
-            rows = [ast.literal_eval(cell) for cell in cells]
+            rows = [ast.literal_eval(cell[:_LONGEST]) for cell in cells]
             keys = pd.json_normalize(rows).set_axis(table.index)
-        except (ValueError, SyntaxError, TypeError, AttributeError):
+        except (ValueError, SyntaxError, TypeError, AttributeError, MemoryError, RecursionError):
             continue  # no dicts
         table = table.drop(columns=name).join(keys.add_prefix(f"{name}."))
-    return table
+    lists = [x for x in table if not all(isinstance(cell, Hashable) for cell in table[x])]
+    return table.assign(**{str(name): table[name].map(str) for name in lists})
 
 
 def _of_search(table: pd.DataFrame) -> pd.DataFrame:
@@ -236,8 +265,15 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         if key not in columns and _words(table.named.get(key, key)) != key:
             cells = table.cells[table.named[key]]
             numbers = {*map(parsed, cells)} if is_numeric(cells) else {None}
-            if numbers <= {0, 1} or not all(x is None or x.is_integer() for x in numbers):
+            others = table.numeric()
+            truths = [x for x in others if {*map(parsed, table.cells[x])} <= {0, 1}]
+            if "score" in table.named or (others and all(map(_is_metric, others))):
+                continue
+            if (truths and numbers <= {0, 1}) or not all(x is None or x % 1 == 0 for x in numbers):
                 del table.named[key]
+    unknown = [x for x in table.numeric() if table.kind(x) == "score" and not _is_metric(x)]
+    if unknown and "score" not in columns and "task" not in table.named:
+        table.named.pop("score", None)
 
 
 def _column(table: _Table, wanted: str, option: str) -> str:
@@ -270,29 +306,33 @@ def _read_states(table: _Table) -> None:
 
 def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     """Return one row per score, and what the columns hold in a wide table."""
+    numbers = table.numeric()
     if "score" in table.named:
         _complete(table)
         return _renamed(table), ""
-    numbers = table.numeric()
     if not numbers:
         _refuse(table, "there is no column of scores")
     seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
-    others = [x for x in numbers if x not in seeds and not _SUMMARY.fullmatch(_words(x))]
-    if len(seeds) > 1 and not others and "seed" not in table.named:
+    others = [_words(name).partition(" ")[0] for name in numbers if name not in seeds]
+    if len(seeds) > 1 and all(_fits(x, _SUMMARY) for x in others) and "seed" not in table.named:
         _complete(table)
         folds = any("fold" in _words(name) for name in seeds)
-        return _melted(table, seeds, "seed"), f"{'folds' if folds else 'seeds'} in columns"
-    metrics = [name for name in numbers if read_name(_bare(name))[1] or name.endswith("score")]
+        return _melted(table, seeds, "seed")[0], f"{'folds' if folds else 'seeds'} in columns"
+    metrics = [*filter(_is_metric, numbers)]
     if "method" in table.named or table.tracked:
-        candidates = metrics or numbers
-        if len(candidates) == 1 or "task" in table.named or table.tracked:
-            return _of_metric(table, candidates), ""
-        if len(metrics) == len(numbers):
-            return _of_metric(table, metrics), ""
-        return _melted(table, numbers, "task"), "tasks in columns"
+        if "task" in table.named or table.tracked or len(numbers) in (1, len(metrics)):
+            return _of_metric(table, metrics or numbers), ""
+        if metrics:
+            tasks = [name for name in numbers if name not in metrics]
+            raise DataError(
+                f"{table.where}: is {metrics[0]!r} the score or a task, as {_few(tasks)}? Use "
+                f"--metric {shlex.quote(_bare(metrics[0]))} if it is the score; to read "
+                "tasks, rename or remove it"
+            )
+        return _melted(table, numbers, "task")
     if "task" in table.named:
         if len(numbers) > 1:
-            return _melted(table, numbers, "method"), "methods in columns"
+            return _melted(table, numbers, "method")
         _complete(table)
         return _of_metric(table, numbers), ""
     if not table.text():
@@ -300,7 +340,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
             _refuse(table, "there is only one column of numbers and no column of methods")
         if "seed" not in table.named:
             _refuse_rows(table, numbers)
-        return _melted(table, numbers, "method"), "methods in columns"
+        return _melted(table, numbers, "method")
     return _by_values(table, numbers)
 
 
@@ -308,7 +348,9 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
     """Read a table whose column of text has an unknown name, by its values or the columns'."""
     names = table.text()
     if len(names) > 1:
-        _refuse(table, "it is not clear which column is the method", f"method={names[0]}")
+        first, second = names[:2]
+        use = f"method={first},task={second} or method={second},task={first}"
+        _refuse(table, "it is not clear which column is the method", use)
     (text,) = names
     if len(numbers) == 1:
         table.named["method"] = text
@@ -319,10 +361,10 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
     # pandas writes an index without a name; by convention, rows are datasets.
     if rows or (not heads and _UNNAMED.fullmatch(text.lower())):
         table.named["task"] = text
-        return _melted(table, numbers, "method"), "methods in columns"
+        return _melted(table, numbers, "method")
     if heads:
         table.named["method"] = text
-        return _melted(table, numbers, "task"), "tasks in columns"
+        return _long(table)
     raise DataError(
         f"{table.where}: are the rows of {text!r} ({_few(table.cells[text])}) tasks or methods? "
         f"Use --columns task={text} if they are tasks and the columns ({_few(numbers)}) methods, "
@@ -377,28 +419,40 @@ def _renamed(table: _Table) -> pd.DataFrame:
     return rows
 
 
-def _melted(table: _Table, columns: Sequence[str], key: str) -> pd.DataFrame:
-    """Return one row per cell of the columns, whose names are tasks, methods or seeds."""
+def _melted(table: _Table, columns: Sequence[str], key: str) -> tuple[pd.DataFrame, str]:
+    """Return one row per cell of the columns, which are tasks, methods or seeds; see `_long`."""
+    table.scores = columns
     kept = {name: own for own, name in table.named.items()}
     rows = table.cells[[*kept, *columns]].rename(columns=kept)
     if key == "seed":
         names = {name: _OF_SEED.fullmatch(_words(name))[1] for name in columns}  # type: ignore[index]
         rows = rows.rename(columns=names)
         columns = [*names.values()]
-    if key == "method" and "seed" not in rows and rows.duplicated([*kept.values()]).any():
-        rows["seed"] = rows.groupby([*kept.values()]).cumcount() + 1
     ids = [name for name in rows if name not in columns]
     long = rows.melt(ids, [*columns], key, "score", ignore_index=False)
     if "task" not in long:
         long["task"] = "score"
-    return long
+    return long, f"{key}s in columns"
 
 
-def _with_seeds(rows: pd.DataFrame) -> pd.DataFrame:
-    """Number the rows of each method on a task, if no column has the seeds."""
+def _with_seeds(rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
+    """Number the rows of each method on a task, if no column has the seeds.
+
+    Rows that differ in a setting are refused. Costs, metrics and remarks can differ between seeds,
+    and so can values that occur once, such as ids.
+    """
     if "seed" in rows:
         return rows
     keys = [name for name in ("task", "method", "metric", "split") if name in rows]
+    named = [*dict.fromkeys(table.named[key] for key in keys if key in table.named)]
+    cells = table.cells.drop(columns=[*table.scores]).astype(str)
+    differ = cells.groupby(named or [""] * len(cells)).nunique().gt(1).any()
+    for name in (x for x in table.others if differ.get(x) and not _MEASURED.match(x)):
+        free = cells[name].is_unique or read_name(_bare(name))[0] is not None or _fits(name, _FREE)
+        if name[:1] != "_" and (_fits(name, _SETTING) or not free):
+            why = f"rows of the same task and method differ in {name!r} ({_few(cells[name])})"
+            use = f"seed={name}, or seed={ROW} if all rows are independent runs"
+            _refuse(table, f"{why}; keep one of them, or name the seeds", use)
     numbers = rows.groupby(keys, sort=False, dropna=False).cumcount() + 1
     return rows.assign(seed=numbers.astype(str))
 
@@ -422,6 +476,16 @@ def _refuse(table: _Table, why: str, example: str = "") -> NoReturn:
     names = join_names([*map(repr, table.columns)])
     use = example or "task=NAME,method=NAME,score=NAME"
     raise DataError(f"{table.where}: {why}. Use --columns {use}. The columns are {names}")
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return bool(re.fullmatch(pattern, _words(name)))
+
+
+def _is_metric(name: str) -> bool:
+    """Return True for the name of a metric, but not of a task with its metric: `CoLA (acc)`."""
+    name = re.sub(r"(?<=.) \(.*\)", "", _bare(name))
+    return bool(read_name(name)[1]) or _words(name).endswith(tuple(_SYNONYMS["score"]))
 
 
 def _few(names: Iterable[Any]) -> str:
@@ -463,6 +527,7 @@ def parsed(cell: Any) -> float | None:
     if cell is None or cell is pd.NA:
         return math.nan
     text = {"True": "1", "False": "0"}.get(str(cell), str(cell).strip().strip("*†‡"))
+    text = text.replace("−", "-")
     if _FAILED.fullmatch(text.lower()) or _DIVERGED.fullmatch(text.lower()):
         return math.nan
     text = text.removesuffix("%").rstrip()
@@ -482,4 +547,4 @@ def is_diverged(cell: Any) -> bool:
 
 def has_spread(cell: Any) -> bool:
     """Return True for a mean with its standard deviation, such as `85.3 ± 0.4`."""
-    return bool(_SPREAD.fullmatch(str(cell).strip()))
+    return bool(_DEVIATION.fullmatch(str(cell).strip()))

@@ -406,6 +406,9 @@ def read_tasks(
 
 def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
     """Return the samples of a table with a row per score, or a column per method."""
+    tasks = table["task"] if "task" in table else table.index.get_level_values(0)
+    if tasks.isna().any() or table.get("method", tasks).isna().any():
+        raise ValueError("each row must have the names of its task and method")
     if "method" not in table and "score" not in table:
         wide = table.set_index("task") if "task" in table else table
         wide = wide.drop(columns="seed", errors="ignore")
@@ -418,8 +421,6 @@ def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
             "a table must have columns 'task', 'method' and 'score', with a row for each score. "
             f"Received: columns {list(table.columns)}"
         )
-    if table[["task", "method"]].isna().any(axis=None):
-        raise ValueError("columns 'task' and 'method' must have a name in each row")
     return {
         task: {
             name: group["score"]

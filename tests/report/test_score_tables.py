@@ -357,3 +357,9 @@ def test_what_was_read_is_printed(tmp_path):
     table = pd.read_csv(path).assign(seed=1).pivot(index="dataset", columns=["seed"])
     table.columns = table.columns.set_names(["model", "seed"])
     assert "2 tasks x 2 methods, one score each; columns dataset" in str(compare(table))
+
+
+def test_an_index_with_the_name_of_a_column():
+    table = long_table()
+    with pytest.raises(DataError, match="has column 'seed' 2 times"):
+        compare(table.set_index("seed", drop=False))

@@ -48,7 +48,8 @@ def scores(long):
     ("problem,x,y\nA,.5,.7\nA,.6,.8\n",
      "1 task x 2 methods x 2 seeds; column problem, methods in columns"),
     ("env_id,algo,seed1,seed2,mean,std\nA,x,.5,.6,.55,.05\nA,y,.7,.8,.75,.05\n",
-     "1 task x 2 methods x 2 seeds; columns env_id, algo, seeds in columns"),
+     "1 task x 2 methods x 2 seeds; columns env_id, algo, seeds in columns, "
+     "without 'mean', 'std'"),
     ("dataset,model_name,batch_size,num_epochs,train_time,eval_score\n"
      "A,x,32,3,9.5,.5\nA,x,32,3,9.6,.6\nA,y,64,3,9.7,.7\nA,y,64,3,9.8,.8\n",
      "1 task x 2 methods x 2 seeds; columns dataset, model_name, eval_score"),
@@ -184,16 +185,106 @@ def test_folds_are_known(tmp_path):
 @pytest.mark.parametrize(("text", "options"), [
     ("a,b,c\n.5,.6,.7\n.4,.5,.6\n", [{"task": "#"}, {"seed": "#"}]),
     ("Name,a,b\nx,.5,.6\ny,.4,.5\n", [{"task": "Name"}, {"method": "Name"}]),
-    ("foo,bar,acc\nA,x,.5\nA,y,.6\nB,x,.5\nB,y,.6\n", [{"method": "foo"}]),
+    ("foo,bar,acc\nA,x,.5\nA,y,.6\nB,x,.5\nB,y,.6\n",
+     [{"method": "foo", "task": "bar"}, {"method": "bar", "task": "foo"}]),
     ("task,note,acc\nA,x,.5\nB,y,.6\n", [{"method": "note"}]),  # no task has two methods
+    ("task,method,epoch,acc\nA,x,1,.5\nA,x,2,.6\nA,y,1,.5\nA,y,2,.6\n",
+     [{"seed": "epoch"}, {"seed": "#"}]),
+    ("task,method,lr,acc\nA,x,.01,.5\nA,x,.02,.6\nA,y,.03,.5\nA,y,.04,.6\n", [{"seed": "#"}]),
+    ("method,size,acc\nx,1,.5\nx,2,.6\ny,1,.5\ny,2,.6\n", [{"seed": "size"}]),
+    ("task,phase,x,y\nA,start,.5,.6\nA,end,.6,.7\n", [{"seed": "phase"}]),
+    ("method,phase,A,B\nx,start,.5,.6\nx,end,.6,.7\n", [{"seed": "phase"}]),
+    ("task,method,,acc\nA,x,a,.5\nA,x,b,.6\nA,y,a,.5\nA,y,b,.6\n", [{"seed": "#"}]),
+    ("task,method,step,acc\nA,x,1,.5\nA,x,2,.6\nA,y,1,.5\nA,y,2,.6\n", [{"seed": "step"}]),
 ])  # fmt: skip
 def test_an_ambiguous_table_names_an_option_for_each_reading(tmp_path, text, options):
     with pytest.raises(DataError) as error:
         read(tmp_path, text)
     for columns in options:
-        ((key, name),) = columns.items()
-        assert f"--columns {key}={name}" in str(error.value)
+        assert ",".join(f"{key}={name}" for key, name in columns.items()) in str(error.value)
         assert read(tmp_path, text, columns).rows["score"].notna().all()
+
+
+@pytest.mark.parametrize("columns", ["time,loss", "name,note", "id,created"])
+def test_costs_metrics_and_remarks_can_differ_between_seeds(tmp_path, columns):
+    rows = f"task,method,acc,{columns}\nA,x,.5,1,2\nA,x,.6,2,2\nA,y,.7,2,3\nA,y,.8,1,2\n"
+    long = read(tmp_path, rows, metric="acc")
+    assert long.layout.startswith("1 task x 2 methods x 2 seeds")
+
+
+@pytest.mark.parametrize(("text", "layout"), [
+    ("method,task,mean,std\nx,A,.5,.1\nx,B,.6,.1\ny,A,.7,.1\ny,B,.8,.1\n",
+     "columns task, method, mean, without 'std'"),
+    ("method,task,count,mean,std,min,25%,50%,75%,max\nx,A,5,.5,.1,1,1,1,1,1\nx,B,5,.6,.1,1,1,1,1,1\n"
+     "y,A,5,.7,.1,1,1,1,1,1\ny,B,5,.8,.1,1,1,1,1,1\n",
+     "columns task, method, mean, without 'count', 'std', 'min', '25%', '50%', '75%', 'max'"),
+    ("method,task,acc_mean,acc_std\nx,A,.5,.1\nx,B,.6,.1\ny,A,.7,.1\ny,B,.8,.1\n",
+     "columns task, method, acc_mean, without 'acc_std'"),
+    ("method,A,B,rank\nx,.5,.6,2\ny,.7,.8,1\n", "column method, tasks in columns, without 'rank'"),
+    ("method,A,B,avg. rank\nx,.5,.6,2\ny,.7,.8,1\n",
+     "column method, tasks in columns, without 'avg. rank'"),
+    ("model,A,GLUE score,B,n_params\nx,.5,.55,.6,9\ny,.7,.75,.8,9\n",
+     "column model, tasks in columns, without 'GLUE score', 'n_params'"),
+    ("model,lr,A,B\nx,.1,.5,.6\ny,.1,.7,.8\n", "column model, tasks in columns, without 'lr'"),
+    ("task,x,y,mean,std\nA,.5,.7,.6,.1\nB,.6,.8,.7,.1\n",
+     "column task, methods in columns, without 'mean', 'std'"),
+    ("task,n_samples,x,y,best\nA,90,.5,.7,.7\nB,80,.6,.8,.8\n",
+     "column task, methods in columns, without 'n_samples', 'best'"),
+    ("method,task,acc_mean,acc_count\nx,A,.5,3\nx,B,.6,3\ny,A,.7,3\ny,B,.8,3\n",
+     "columns task, method, acc_mean, without 'acc_count'"),
+    ("task,#classes,x,y\nA,2,.5,.7\nB,3,.6,.8\nrank,2,2,1\nsum,5,1.1,1.5\n",
+     "column task, methods in columns, without 'rank', 'sum', '#classes'"),
+    ("model,task,acc,fit_time\nx,A,.5,1\nx,B,.6,1\ny,A,.7,1\ny,B,.8,1\n",
+     "columns task, model, acc"),
+])  # fmt: skip
+def test_summaries_and_counts_are_left_out(tmp_path, text, layout):
+    long = read(tmp_path, text)
+    assert long.layout == f"2 tasks x 2 methods, one score each; {layout}"
+    assert scores(long) == {("A", "x", "1"): ".5", ("B", "x", "1"): ".6",
+                            ("A", "y", "1"): ".7", ("B", "y", "1"): ".8"}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["loss", "f1", "test accuracy", "score", "value"])
+def test_a_metric_next_to_tasks_is_refused(tmp_path, name):
+    text = f"method,CoLA,RTE,{name}\nx,.5,.6,.2\ny,.7,.8,.1\n"
+    with pytest.raises(DataError, match=f"is '{name}' the score or a task"):
+        read(tmp_path, text.replace("method", "Name"))
+    with pytest.raises(DataError) as error:
+        read(tmp_path, text)
+    option = f"'{name}'" if " " in name else name
+    assert f"is '{name}' the score or a task, as CoLA, RTE?" in str(error.value)
+    assert f"--metric {option} if it is the score; to read tasks, rename or remove it" in str(
+        error.value
+    )
+    assert [*read(tmp_path, text, metric=name).rows["score"]] == [".2", ".1"]
+    tasks = read(tmp_path, text.replace(name, f"MRPC ({name})"))
+    assert tasks.layout.startswith("3 tasks x 2 methods")
+
+
+def test_methods_with_numbers_as_names(tmp_path):
+    for name, column in (("model", "accuracy"), ("system", "score"), ("model", "foo")):
+        text = f"{name},task,{column}\n0,A,.5\n0,B,.6\n1,A,.7\n1,B,.8\n"
+        assert [*read(tmp_path, text).rows["method"]] == ["0", "0", "1", "1"]
+    sizes = "model,dataset,accuracy\n0.5,A,.5\n0.5,B,.6\n1.5,A,.7\n1.5,B,.8\n"
+    assert scores(read(tmp_path, sizes))["B", "1.5", "1"] == ".8"
+    wide = read(tmp_path, "dataset,model,human\nA,.5,.6\nB,.7,.8\n")
+    assert [*wide.rows["method"].unique()] == ["model", "human"]
+    items = read(tmp_path, "item,model,human\n1,0,1\n2,1,1\n3,0,0\n")
+    assert [*items.rows["method"].unique()] == ["model", "human"]
+
+
+@pytest.mark.parametrize("cell", ["-" * 90_000, "-" * 120_000, "{'a': " * 8000, "[" * 8000])
+def test_a_cell_of_a_config_without_a_dict_is_text(tmp_path, cell):
+    text = f'config,summary\n"{cell}",1\n"{cell}",2\n'
+    assert [*read(tmp_path, text).rows["method"]] == [cell.strip()] * 2
+
+
+def test_only_bare_values_are_no_numbers(tmp_path):
+    config = {"model": "nan-robust", "note": "it's inf, nan", "x": math.nan, "y": [-math.inf]}
+    runs = [(str(config), str({"acc": x})) for x in (0.5, 0.6)]
+    path = tmp_path / "t.csv"
+    pd.DataFrame(runs, columns=["config", "summary"]).to_csv(path)
+    assert {*understand(read_table_file(path), "t", {}).rows["method"]} == {"nan-robust"}
 
 
 @pytest.mark.parametrize(("text", "columns", "message"), [
@@ -243,20 +334,77 @@ def test_excel(tmp_path):
     assert long.layout == "1 task x 2 methods x 2 seeds; columns task, model, run, value"
 
 
+def write_sheets(path, **sheets):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return book
+
+
+def test_sheets_that_are_not_read_are_named(tmp_path):
+    rows = [["task", "x", "y"], ["A", 1, 2], ["B", 3, 4]]
+    write_sheets(tmp_path / "t.xlsx", notes=[["by Ann"]], acc=rows, f1=rows, loss=rows)
+    report = compare(tmp_path / "t.xlsx")
+    (warning,) = report.warnings
+    assert warning.endswith("t.xlsx: only the sheet 'acc' was read, not 'f1', 'loss'")
+    write_sheets(tmp_path / "t.xlsx", notes=[["by Ann"]], acc=rows)
+    assert compare(tmp_path / "t.xlsx").warnings == []
+
+
+def test_a_formula_without_a_value_is_refused(tmp_path):
+    rows = [["task", "x", "y"], ["A", 1, "=B2+1"], ["B", 3, 4]]
+    write_sheets(tmp_path / "t.xlsx", acc=rows)
+    with pytest.raises(DataError, match=r"t\.xlsx:2: a formula has no value; save the file"):
+        read_table_file(tmp_path / "t.xlsx")
+    rows[1][2] = "#N/A"  # an error is a failed run
+    write_sheets(tmp_path / "t.xlsx", acc=rows)
+    assert math.isnan(parsed(read_table_file(tmp_path / "t.xlsx")["y"].iloc[0]))
+
+
+def test_the_size_of_a_sheet_has_a_limit(tmp_path):
+    book = write_sheets(tmp_path / "t.xlsx", acc=[["task", "x", "y"], ["A", 1, 2]])
+    book["acc"].cell(200_000, 16_384, 1)
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(
+        DataError, match="has 200,000 x 16,384 cells; it must have at most 5,000,000"
+    ):
+        read_table_file(tmp_path / "t.xlsx")
+
+
 @pytest.mark.parametrize(("text", "expected"), [
     ('task,x,y\nA,"1,234.5","2,000"\n', [1234.5, 2000]),
     ("task;x;y\nA;1.234,5;2000,0\n", [1234.5, 2000]),
     ("task;x;y\nA;1,234;2,000\n", [1.234, 2]),
     ("task\tx\ty\nA\t1,234\t0,500\n", [1.234, 0.5]),
     ("task;x;y\nA;85,3 %;0,5 %\n", [85.3, 0.5]),
+    ("task;lr;method;acc\nA;0.1;x;85,3\nA;0.1;y;85,312\n", [85.3, 85.312]),
+    ("task\tx\ty\nA\t1,234.5\t2,500\n", [1234.5, 2500]),
+    ("task;x;y\nA;−0,5;−1.5e-3\n".replace("1.5", "1,5"), [-0.5, -0.0015]),
+    ("task,x,y\nA,−0.5,0.5\n", [-0.5, 0.5]),
 ])  # fmt: skip
 def test_commas_in_numbers(tmp_path, text, expected):
     assert [*map(parsed, read(tmp_path, text).rows["score"])] == expected
 
 
-def test_commas_that_can_be_decimal_or_of_thousands(tmp_path):
+@pytest.mark.parametrize("text", [
+    "task\tx\ty\nA\t1,234\t2,500\n",
+    "task;lr;method;acc\nA;0.1;x;85,312\nA;0.1;y;85,412\n",
+    "task;x;y\nA;1.234;85,3\n",
+])  # fmt: skip
+def test_commas_that_can_be_decimal_or_of_thousands(tmp_path, text):
     with pytest.raises(DataError, match=r"t\.csv:2: numbers must have a decimal point or no comma"):
-        read(tmp_path, "task\tx\ty\nA\t1,234\t2,500\n")
+        read(tmp_path, text)
+
+
+def test_lines_of_json_can_have_separators_in_text(tmp_path):
+    text = "".join(json.dumps({"task": "A\u2028B", "method": name, "score": 1}, ensure_ascii=False)
+                   + "\r\n" for name in "xy")  # fmt: skip
+    assert len(read(tmp_path, text, name="t.jsonl").rows) == 2
 
 
 @pytest.mark.parametrize(("name", "content", "message"), [

@@ -272,6 +272,17 @@ def test_errors_name_the_fault(samples, message):
         wilcoxon_holm(samples, "a" if "y" not in samples else "b")
 
 
+def test_each_row_has_a_task():
+    wide = pd.DataFrame({"task": ["x", None, "y"], "a": [1, 2, 3], "b": [2, 4, 6]})
+    for table in (
+        wide,
+        wide.set_index("task"),
+        wide.melt("task", var_name="method", value_name="score"),
+    ):
+        with pytest.raises(ValueError, match="each row must have the names of its task and method"):
+            wilcoxon_holm(table, "a")
+
+
 @pytest.mark.parametrize(
     ("sizes", "signs"),
     [
