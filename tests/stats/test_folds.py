@@ -80,7 +80,7 @@ def test_a_pair_is_tested_on_the_folds_of_both():
     interval = expected.confidence_interval().set_index(["a", "b"])
     np.testing.assert_allclose(first.loc[("a", "c")], interval.loc[("a", "c")])
     assert [result.sizes(*pair) for pair in ("ab", "ac")] == [(10, 10), (3, 3)]
-    assert len(result.notes) == 2
+    assert len(result.notes) == 1
 
 
 def test_a_pair_without_two_common_folds_is_not_tested():
