@@ -9,6 +9,7 @@ import pytest
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.report import compare
 from relation_tf.report.sections.paper import sentences_for_paper
+from relation_tf.report.sections.verdicts import NOT_VARYING
 from relation_tf.stats import corrected_resampled_t, mcnemar_holm
 
 
@@ -229,3 +230,11 @@ def test_over_several_tasks_a_mean_of_each_counts():
     over = report.data.comparisons[""].over_tasks
     assert over.procedure.title.startswith("Wilcoxon's signed-rank test")
     assert over.generalizes
+
+
+def test_no_verdict_if_differences_do_not_vary():
+    scores = table()
+    scores.loc[scores["model"] == "b", "acc"] = scores["acc"].to_numpy()[:5] + 0.1
+    (row,) = only_comparison(scores, reference="a", margin=0.1).verdicts.mean.itertuples()
+    assert (row.verdict, row.reason) == ("inconclusive", NOT_VARYING)
+    assert np.isinf([row.low, row.high]).all()
