@@ -205,6 +205,11 @@ def all_pvalues(
 
 
 def _columns_of(test: PairwiseResult, factor: float) -> dict[str, Sequence[Any]]:
+    def size(own: str, other: str) -> int:  # of pairs, those that both methods have
+        scores = test.samples[own]
+        return int((~np.isnan(scores + test.samples[other])).sum() if paired else scores.size)
+
+    paired = test.procedure.paired
     pairs, effects = test.columns(), test.effect_sizes()
     unknown = np.full(len(effects), np.nan)
     shifts = dict.fromkeys(("difference", "low", "high"), unknown)
@@ -213,12 +218,11 @@ def _columns_of(test: PairwiseResult, factor: float) -> dict[str, Sequence[Any]]
         shifts = {name: factor * intervals[name].to_numpy(dtype=float) for name in shifts}
     towards_b = test.directions() * (1 if test.higher_is_better else -1)
     rows = zip(pairs["a"], pairs["b"], towards_b, strict=True)
-    sizes = [*map(test.sizes, pairs["a"], pairs["b"])]
     return {
         "asymptotic_pvalue": unknown,
         **pairs,
-        "n_a": [size for size, _ in sizes],
-        "n_b": [size for _, size in sizes],
+        "n_a": [*map(size, pairs["a"], pairs["b"])],
+        "n_b": [*map(size, pairs["b"], pairs["a"])],
         "difference": shifts["difference"],
         "difference_low": shifts["low"],
         "difference_high": shifts["high"],
