@@ -84,6 +84,8 @@ def test_scores_of_other_folds_or_items_have_no_test(scores):
     assert part.tests == {}
     (said,) = (x for x in part.findings if x.kind == "no_test")
     assert (said.values["reason"], said.values["replicate"]) == ("unpaired", ids)
+    (said,) = (x for x in only_comparison(apart, test="welch").findings if x.kind == "no_test")
+    assert said.values["reason"] == "unpaired"
 
 
 def repeated():
