@@ -121,9 +121,11 @@ def with_test(scores: Scores, given: ComparisonOptions) -> Scores:
     if given.test_over_tasks is not None:
         _check_test("test_over_tasks", given.test_over_tasks, scores.control, over_tasks=True)
         scores = replace(scores, test_over_tasks=given.test_over_tasks)
-    if given.test_share is not None and scores.replicate != "fold":
-        raise OptionError("test_share", f"needs scores of folds. Received: {scores.replicate}s")
-    return replace(scores, test_share=given.test_share)
+    share = given.test_share
+    if share is not None and not (scores.replicate == "fold" and 0 < share < 1):
+        fault = f"must be between 0 and 1, for scores of folds. Received: {share:g}, for scores of "
+        raise OptionError("test_share", f"{fault}{scores.replicate}s")
+    return replace(scores, test_share=share)
 
 
 def _check_test(option: str, name: str, control: str | None, *, over_tasks: bool) -> None:

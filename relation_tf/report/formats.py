@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import resources
 from typing import Any
 
 import pandas as pd
@@ -204,23 +205,11 @@ def latex(data: ReportData) -> str:
     lines += ["", *_REFERENCES] if any(r"\cite{" in line for line in lines) else []
     letters = sorted({letter for line in lines for letter in line if not letter.isascii()})
     declared = [rf"\letter{{{ord(letter):04X}}}{{{letter}}}" for letter in letters]
-    head = [_PREAMBLE, *declared, r"\begin{document}"]
+    preamble = (resources.files("relation_tf.report") / "templates/preamble.tex").read_text("utf-8")
+    head = [preamble + "\n".join([*declared, r"\begin{document}"])]
     return "\n".join([*head, *lines, r"\end{document}"]) + "\n"
 
 
-_PREAMBLE = r"""\documentclass{article}
-\ifdefined\DeclareUnicodeCharacter\usepackage[T1]{fontenc}\fi
-\usepackage{textcomp,booktabs,graphicx,tikz}
-\newcommand\lackingnote{}
-\newcommand\lacking[1]{\gdef\lackingnote{[U+#1] and similar: letters that the font lacks.}}
-\ifdefined\DeclareUnicodeCharacter
-\newcommand\letter[2]{\ifcsname u8:\detokenize{#2}\endcsname\else
-\lacking{#1}\DeclareUnicodeCharacter{#1}{[U+#1]}\fi}
-\else
-\normalfont
-\newcommand\letter[2]{\iffontchar\font"#1 \else\lacking{#1}\catcode"#1=13
-\begingroup\lccode`\~="#1 \lowercase{\endgroup\protected\def~}{[U+#1]}\fi}
-\fi"""
 _REFERENCES = (r"\bibliographystyle{plain}", r"\bibliography{references}")
 
 

@@ -155,9 +155,6 @@ class ComparisonOptions:
         if self.alpha is not None and not 0 < self.alpha < 0.5:
             fault = f"must be a number between 0 and 0.5. Received: {self.alpha!r}"
             raise OptionError("alpha", fault)
-        if self.test_share is not None and not 0 < self.test_share < 1:
-            fault = f"must be a number between 0 and 1. Received: {self.test_share!r}"
-            raise OptionError("test_share", fault)
         if self.failed_as is not None and not abs(self.failed_as) <= LARGEST_SCORE:
             fault = f"must be a number of at most {LARGEST_SCORE:g} in size. Received: "
             raise OptionError("failed_as", f"{fault}{self.failed_as:g}")

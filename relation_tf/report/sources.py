@@ -516,15 +516,12 @@ def _check_timed(sources: Sequence[LoadedScores]) -> None:
 
 def _replicate(sources: Sequence[LoadedScores]) -> Replicate:
     """Return what the column `seed` has in all sources with more than one score."""
-    several = {source.scores.replicate: source for source in sources if source.scores.seeds > 1}
-    if len(several) > 1:
-        received = join_names([f"{kind}s in {x.label}" for kind, x in several.items()], " and ")
-        raise OptionError(
-            "columns",
-            "must say what the scores are: seeds, folds and items have different tests. Received: "
-            f"{received}. Compare them separately, or use seed=COLUMN if all are independent runs",
-        )
-    return next(iter(several), sources[0].scores.replicate)
+    kinds = {source.scores.replicate: source.label for source in sources if source.scores.seeds > 1}
+    if len(kinds) > 1:
+        received = join_names([f"{kind}s in {label}" for kind, label in kinds.items()], " and ")
+        fault = "must say seed=COLUMN if all scores are of independent runs; otherwise, compare"
+        raise OptionError("columns", f"{fault} them separately. Received: {received}")
+    return next(iter(kinds), sources[0].scores.replicate)
 
 
 def _check_units(sources: Sequence[LoadedScores], directions: Mapping[str, Direction]) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -267,13 +268,11 @@ def chunks(template: str, **values: Any) -> Iterator[tuple[str, Any]]:
             yield "", _in_a_line(text)
 
 
-_GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ"
-_NAMED = (
-    "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
-    "upsilon varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
-)
+_GREEK = {x: unicodedata.name(x).split()[-1].lower() for x in "αβγδεζηθικλμνξπρστυφχψω"}
+_GREEK["λ"] = "lambda"  # Unicode says lamda
 _LATEX = {
-    **{x: rf"$\{name}$" for x, name in zip(_GREEK, _NAMED.split(), strict=True)},
+    **{x: rf"$\{name}$" for x, name in _GREEK.items()},
+    **{x.upper(): rf"$\{_GREEK[x].title()}$" for x in "γδθλξπσφψω"},
     **{x: f"\\{x}" for x in "&%$#_{}"},
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",

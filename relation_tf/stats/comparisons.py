@@ -300,14 +300,7 @@ class PairwiseResult(PrintedResult):
 
     def _trials(self, a: Hashable, b: Hashable) -> float:
         """Return n for which the variance of Cliff's delta is at most `(1 - delta^2) / n`."""
-        return min(self.sizes(a, b))
-
-    def sizes(self, a: Hashable, b: Hashable) -> tuple[int, int]:
-        """Return the numbers of scores of two methods in the test of this pair."""
-        first, second = self.samples[a], self.samples[b]
-        if self.procedure.paired:
-            first = second = first[~np.isnan(first + second)]
-        return first.size, second.size
+        return min(self.samples[a].size, self.samples[b].size)
 
     def confidence_interval(self, confidence: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence intervals of the difference between methods of each pair.

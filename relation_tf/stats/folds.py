@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,13 +21,10 @@ from relation_tf.stats.samples import (
     Samples,
     check_finite,
     check_probability,
-    control_first,
     index_pairs,
     rank_samples,
-    read_groups,
 )
-
-Scores: TypeAlias = Mapping[Hashable, FloatArray]
+from relation_tf.words import count
 
 _MOST_FOLDS = 20  # beyond, they are probably those of a repeated cross-validation
 
@@ -103,9 +99,9 @@ class McNemarResult(PairwiseResult):
             return np.array([np.nansum(self._differences, axis=1) / (number - 2), *ends])
 
 
-def _without_delta(result: PairwiseResult, scores: Scores) -> dict[str, Any]:
+def _without_delta(result: PairwiseResult) -> dict[str, Any]:
     """Return the attributes of a test of pairs of scores: Cliff's delta ignores the pairs."""
-    return {**vars(result), "samples": scores, "effect_size": math.nan * result.effect_size}
+    return {**vars(result), "effect_size": math.nan * result.effect_size}
 
 
 def _differences(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -114,19 +110,12 @@ def _differences(first: FloatArray, second: FloatArray) -> FloatArray:
     return differences[~np.isnan(differences)]
 
 
-def _read(samples: Samples, control: Hashable | None) -> tuple[Scores, RankedSamples]:
-    """Return the scores, with NaN where a method lacks one, and the ranks of the others."""
-    scores = control_first(read_groups(samples), control)
-    known = {name: group[~np.isnan(group)] for name, group in scores.items()}
-    return scores, rank_samples(known)
-
-
-def _left_out(scores: Scores, control: Hashable | None, unit: str) -> Iterator[str]:
-    """Yield notes on the pairs that are tested on fewer folds or items."""
-    for a, b in itertools.combinations(scores, 2):
-        number, total = _differences(scores[a], scores[b]).size, scores[a].size
-        if number < total and control in (None, a):
-            yield f"{a} and {b}: both have scores on {number} of {total} {unit}s"
+def _ranked(samples: Samples, control: Hashable | None, unit: str) -> RankedSamples:
+    """Return the samples, with notes on missing scores."""
+    ranked = rank_samples(samples, control)
+    missing = {name: int(np.isnan(group).sum()) for name, group in ranked.scores.items()}
+    notes = [f"{name}: no score on {count(x, unit)}" for name, x in missing.items() if x]
+    return replace(ranked, notes=(*notes,))
 
 
 def corrected_resampled_t(
@@ -181,10 +170,10 @@ def corrected_resampled_t(
     from scipy.special import stdtr
 
     check_probability("alpha", alpha)
-    scores, ranked = _read(samples, control)
-    names, groups = list(scores), list(scores.values())
-    sizes = {name: group.size for name, group in scores.items()}
-    for name, group in scores.items():
+    ranked = _ranked(samples, control, "fold")
+    names, groups = list(ranked.scores), list(ranked.scores.values())
+    sizes = {name: group.size for name, group in ranked.scores.items()}
+    for name, group in ranked.scores.items():
         check_finite(np.where(np.isnan(group), 0, group), name, 2)
     if len({*sizes.values()}) > 1:
         raise ValueError(f"all methods must have the same folds. Received: numbers {sizes}")
@@ -198,7 +187,7 @@ def corrected_resampled_t(
             f"cross-validation. Received: {folds} folds",
         )
     share = 1 / folds if test_share is None else test_share
-    statistics, pvalues, notes = [], [], [*_left_out(scores, control, "fold")]
+    statistics, pvalues, notes = [], [], []
     for i, j in index_pairs(len(groups), control is not None):
         difference, error, common = _corrected(groups[i], groups[j], share / (1 - share))
         statistic = difference / error if error else 0.0
@@ -217,7 +206,7 @@ def corrected_resampled_t(
         control=control,
         notes=notes,
     )
-    return CorrectedTResult(**_without_delta(result, scores), ratio=share / (1 - share))
+    return CorrectedTResult(**_without_delta(result), ratio=share / (1 - share))
 
 
 def _corrected(first: FloatArray, second: FloatArray, ratio: float) -> tuple[float, float, int]:
@@ -266,10 +255,11 @@ def mcnemar_holm(
         0.0215
     """
     check_probability("alpha", alpha)
-    scores, ranked = _read(samples, control)
-    groups = list(scores.values())
-    known = np.isin(np.concatenate(list(ranked.scores.values())), (0, 1))
-    if len({group.size for group in groups}) > 1 or not known.all():
+    ranked = _ranked(samples, control, "item")
+    groups = list(ranked.scores.values())
+    pooled = np.concatenate(groups)
+    is_known = np.isin(pooled, (0, 1)) | np.isnan(pooled)
+    if len({group.size for group in groups}) > 1 or not is_known.all():
         raise ValueError("all methods must have a score of 0 or 1 on the same items")
     unlike = [
         _differences(groups[i], groups[j]) for i, j in index_pairs(len(groups), control is not None)
@@ -284,6 +274,5 @@ def mcnemar_holm(
         alpha=alpha,
         higher_is_better=higher_is_better,
         control=control,
-        notes=_left_out(scores, control, "item"),
     )
-    return McNemarResult(**_without_delta(result, scores))
+    return McNemarResult(**_without_delta(result))

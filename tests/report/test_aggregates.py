@@ -87,7 +87,6 @@ def test_the_optimality_gap_of_percentages_is_that_from_100(table):
 
 def test_scores_without_a_known_target_have_no_optimality_gap(table):
     report = compare(table.assign(score=1000 + table["score"]), same_unit=True)
-    assert report.tables["aggregates"]["gap"].isna().all()
     (shown,) = [x for x in report.data.blocks["aggregates"] if isinstance(x, Table)]
     assert "Optimality gap" not in [column.name for column in shown.columns]
 

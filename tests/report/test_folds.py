@@ -9,6 +9,7 @@ import pytest
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.report import compare
 from relation_tf.report.sections.paper import sentences_for_paper
+from relation_tf.report.sections.verdicts import NOT_VARYING
 from relation_tf.stats import corrected_resampled_t, mcnemar_holm
 
 
@@ -83,6 +84,8 @@ def test_scores_of_other_folds_or_items_have_no_test(scores):
     assert part.tests == {}
     (said,) = (x for x in part.findings if x.kind == "no_test")
     assert (said.values["reason"], said.values["replicate"]) == ("unpaired", ids)
+    (said,) = (x for x in only_comparison(apart, test="welch").findings if x.kind == "no_test")
+    assert said.values["reason"] == "unpaired"
 
 
 def repeated():
@@ -229,3 +232,11 @@ def test_over_several_tasks_a_mean_of_each_counts():
     over = report.data.comparisons[""].over_tasks
     assert over.procedure.title.startswith("Wilcoxon's signed-rank test")
     assert over.generalizes
+
+
+def test_no_verdict_if_differences_do_not_vary():
+    scores = table()
+    scores.loc[scores["model"] == "b", "acc"] = scores["acc"].to_numpy()[:5] + 0.1
+    (row,) = only_comparison(scores, reference="a", margin=0.1).verdicts.mean.itertuples()
+    assert (row.verdict, row.reason) == ("inconclusive", NOT_VARYING)
+    assert np.isinf([row.low, row.high]).all()

@@ -79,8 +79,7 @@ def test_a_pair_is_tested_on_the_folds_of_both():
     assert result.statistic.loc["a", "c"] == pytest.approx(expected.statistic.loc["a", "c"])
     interval = expected.confidence_interval().set_index(["a", "b"])
     np.testing.assert_allclose(first.loc[("a", "c")], interval.loc[("a", "c")])
-    assert [result.sizes(*pair) for pair in ("ab", "ac")] == [(10, 10), (3, 3)]
-    assert len(result.notes) == 2
+    assert len(result.notes) == 1
 
 
 def test_a_pair_without_two_common_folds_is_not_tested():
@@ -102,6 +101,5 @@ def test_items_that_a_method_lacks():
     np.testing.assert_array_equal(found.iloc[0], expected[0].iloc[0])
     np.testing.assert_array_equal(found.iloc[1:], expected[1].iloc[1:])
     assert result.statistic.loc["a", "c"] == kept.statistic.loc["a", "c"]
-    assert result.sizes("a", "c") == (30, 30)
     apart = mcnemar_holm({"a": [1, 0, np.nan, np.nan], "b": [np.nan, np.nan, 1, 0]})
     assert apart.pvalue.loc["a", "b"] == 1

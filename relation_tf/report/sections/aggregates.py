@@ -47,14 +47,17 @@ def aggregates(scores: Scores) -> pd.DataFrame:
         A row per method, the best interquartile mean first: `iqm` with `iqm_low` and `iqm_high`
         (NaN if the numbers of seeds differ; then the mean decides), `median` (over tasks, of the
         means over seeds), `mean`, `gap` (the optimality gap: mean distance of scores below the
-        `target` in `attrs`; NaN without one), and `improvement` with its interval: the probability
-        that a run is better than one of the first method (NaN for that method).
+        `target` in `attrs`, 1 or 100; NaN where lower is better), and `improvement` with its
+        interval: the probability that a run is better than one of the first method (NaN for that
+        method).
     """
     found, lower = _by_method(scores), scores.lower_is_better_on(scores.main_tasks[0])
     if not found:
         return pd.DataFrame()
     sizes = {len(x) for tasks in found.values() for x in tasks.values()}
-    target = np.nan if lower else 100.0 if scores.fractions else _target(found)
+    tops = [max(map(max, same)) for same in zip(*(x.values() for x in found.values()), strict=True)]
+    points = scores.fractions or all(_LEAST_POINTS < top <= 100 for top in tops)
+    target = np.nan if lower else 100.0 if points else 1.0
     rows: dict[str, dict[str, float]] = {}
     for name, tasks in found.items():
         pooled = np.concatenate([*tasks.values()])
@@ -82,17 +85,6 @@ def aggregates(scores: Scores) -> pd.DataFrame:
     table = table.sort_values(measure, ascending=lower, kind="stable")
     table.attrs["target"] = target
     return table
-
-
-def _target(found: Estimates) -> float:
-    """Return the best score: 1, or 100 for points; NaN if no score is below it."""
-    by_task = [
-        np.concatenate(own) for own in zip(*(x.values() for x in found.values()), strict=True)
-    ]
-    lowest, highest = min(map(np.min, by_task)), [float(x.max()) for x in by_task]
-    in_points = lowest >= 0 and min(highest) > _LEAST_POINTS and max(highest) <= 100
-    target = 100.0 if in_points else 1.0
-    return target if lowest < target else np.nan
 
 
 def _by_method(scores: Scores) -> Estimates:
@@ -176,8 +168,7 @@ class Aggregates(Section):
             return []
         scores = part.scores
         digits = scores.digits(scores.main_tasks[0])
-        target = float(table.attrs["target"])
-        gap = ["Optimality gap"] if target == target else []
+        gap = ["Optimality gap"] if (table["gap"] > 0).any() else []
         names = ["IQM", "Median", "Mean", *gap, "Probability of improvement"]
         columns = [Column("Method", "method"), *(Column(name, "number") for name in names)]
         rows = []
@@ -187,7 +178,7 @@ class Aggregates(Section):
             numbers = [row.median, row.mean, *([row.gap] if gap else [])]
             others = [Cell(number(x, digits)) for x in numbers]
             rows.append(Row([name, middle, *others, chance]))
-        values = {"best": str(table.index[0]), "target": target if gap else None}
+        values = {"best": str(table.index[0]), "target": table.attrs["target"] if gap else None}
         paper = Paper("aggregates", render("aggregates-caption.jinja", **values))
         found = _by_method(scores)
         look = {name: part.report.styles[name] for name in found}

@@ -235,17 +235,12 @@ def _no_test(scores: Scores, *, over_tasks: bool) -> Statement:
         "no results": not finished,
         "one finished": len(finished) < 2,
         "no control": scores.control is not None and scores.control not in finished,
-        "unpaired": scores.procedure.paired,
+        "unpaired": scores.paired or scores.procedure.paired,
         "too few": True,
     }
     reason = next(name for name, holds in reasons.items() if holds)
-    return state(
-        "no_test",
-        reason=reason,
-        control=scores.control,
-        replicate=scores.replicate,
-        over_tasks=over_tasks,
-    )
+    values = {"control": scores.control, "replicate": scores.replicate, "over_tasks": over_tasks}
+    return state("no_test", reason=reason, **values)
 
 
 def _single_tasks(pvalues: pd.DataFrame, scores: Scores) -> Iterator[Statement]:

@@ -44,13 +44,6 @@ CITED: Mapping[str, tuple[str, ...]] = {
     "wilcoxon-holm": ("wilcoxon1945", "holm1979", "benavoli2016"),
 }
 """Keys of `templates/references.bib` for each test, also against a control; others have none."""
-CITED_ESTIMATES: Mapping[str, str] = {
-    "Cliff's delta": "cliff1993",
-    "mean Cliff's delta": "cliff1993",
-    "matched-pairs rank-biserial correlation": "kerby2014",
-    "Hodges-Lehmann difference": "hodges1963",
-}
-"""Key of each effect size and difference."""
 
 
 def citations(procedure: Procedure) -> Sequence[str]:
@@ -95,8 +88,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         runs = {str(x): (own["run"].nunique(), [*own["task"].unique()]) for x, own in lost}
         yield state("paper_failed", runs=runs, ranked=bool(ranked))
     if isinstance(result, FriedmanResult):
-        tests_of_ranks = ["friedman1937", "iman1980"]
-        yield state("paper_friedman", **_friedman(result), cite=tests_of_ranks, alpha=alpha)
+        yield state("paper_friedman", **_friedman(result), alpha=alpha)
     yield state(
         "paper_test",
         test=procedure.title,
@@ -117,10 +109,9 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
                 alpha=alpha,
             )
     if shown:
-        effect = _effect(result) if shown[0]["effect"] else ""
-        named = {"effect": effect, "difference": _difference(result)}
-        cite = {name: CITED_ESTIMATES[name] for name in named.values() if name in CITED_ESTIMATES}
-        yield state("paper_found", found=shown, **named, cite=cite, alpha=alpha, **in_unit)
+        effect, estimand = _effect(result), getattr(result, "estimand", None)
+        names = {"effect": effect, "difference": getattr(estimand, "name", "difference")}
+        yield state("paper_found", found=shown, **names, alpha=alpha, **in_unit)
     if len(pairs) > len(shown):
         yield state(
             "paper_others",
@@ -226,12 +217,6 @@ def _effect(result: Any) -> str:
     if isinstance(result, StratifiedResult):
         return "mean Cliff's delta"
     return "Cliff's delta" if isinstance(result, PairwiseResult) else ""
-
-
-def _difference(result: Any) -> str:
-    """Return the name of the difference."""
-    estimand = getattr(result, "estimand", None)
-    return "difference" if estimand is None else str(estimand.name)
 
 
 @register_section("paper")

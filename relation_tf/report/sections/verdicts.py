@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from relation_tf.report.data import Comparison
 
 FAVORABLE = ("better", "no worse")
-NOT_VARYING = "scores do not vary over seeds"
+NOT_VARYING = "differences do not vary"
 """Reason of a verdict whose interval is infinite."""
 POSITIVE = "positive if the second is better"
 """The sign of a difference in figures next to a headline."""
@@ -177,7 +177,7 @@ def _judge_pairs(
     table = intervals.set_index("b")[COLUMNS[:3]].rename_axis(None) * scores.factor(task)
     if not higher:
         table = -table.rename(columns={"low": "high", "high": "low"})
-    verdicts = [judge_interval(a, b, margin) for a, b in table[["low", "high"]].to_numpy()]
+    verdicts = [judge_interval(x, y, margin) for x, y in table[["low", "high"]].to_numpy()]
     table = table.assign(margin=margin, pvalue=math.nan, verdict=verdicts)
     return table.assign(beyond_margin=table["high"] < -margin)[COLUMNS]
 
