@@ -35,7 +35,8 @@ def test_interquartile_means_are_below_the_means(table_of):
     assert "IQM of" not in str(compare(table_of(samples)))
 
 
-def test_the_command_of_a_warning_is_not_cut(table_of):
+def test_the_command_of_a_warning_is_not_cut(table_of, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     wide = {"first method": LOW, "second method": [x / 10 for x in LOW]}
     report = compare(table_of({f"a task with a long name {i}": wide for i in range(9)}))
     (warning,) = report.warnings
