@@ -279,7 +279,7 @@ def terminal(data: ReportData) -> str:
     )  # fmt: skip
     bullets = [fill(str(statement), initial_indent="- ") for statement in data.brief_findings]
     more = " ... (More in the report.)"
-    warnings = [fill(f"Warning: {x}", max_lines=8, placeholder=more) for x in data.warnings]
+    warnings = [fill(f"Warning: {x}", max_lines=12, placeholder=more) for x in data.warnings]
     # What matters most is last: a terminal scrolls the rest away.
     directions = data.scores.stated_directions
     notes = [fill(f"Read {layout}.") for layout in data.origin.get("read as", ())]
