@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RELEASED := $(VENV)-release
+RUNS ?= runs
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Installs with a .pth file: otherwise a script in the parent folder imports the checkout as the package.
 EDITABLE := $(PIP_INSTALL) --config-settings editable_mode=compat --editable
@@ -17,7 +18,7 @@ BACKEND_TESTS := tests/layers tests/networks tests/test_optimizers.py
 EACH_PART := @$(MAKE) --no-print-directory --keep-going --jobs=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest coverage bench size docs release lint format clean
+.PHONY: help demo test test-all test-lowest coverage bench results-archive size docs release lint format clean
 .PHONY: fast-on-tensorflow few-on-jax few-on-torch all-on-tensorflow fuzz layers-on-jax layers-on-torch
 
 help:  ## show this list
@@ -98,6 +99,11 @@ coverage: $(VENV)/test.stamp  ## fast tests with line coverage, at least 90 %
 
 bench: $(VENV)/all.stamp  ## measure speed and memory; see benchmarks/README.md
 	$(BIN)/python -m benchmarks
+
+results-archive: $(VENV)/base.stamp  ## write the reports of all run folders in RUNS (default: runs) to build/results.tar.gz
+	mkdir -p build
+	for suite in $(RUNS)/*/suite.toml; do $(BIN)/relation-tf report "$$(dirname "$$suite")" || exit 1; done
+	tar --create --gzip --file build/results.tar.gz --directory $(RUNS) $$(cd $(RUNS) && ls -d */report)
 
 size:  ## count code lines, modules and tests that assert prose
 	@$(PYTHON) tests/size.py

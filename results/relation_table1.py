@@ -1,6 +1,6 @@
 """Write the page on the Relation paper's Table 1: `python results/relation_table1.py`.
 
-Reads scores.csv, factors.csv, samples.csv and submissions.csv of relation-table1/. Writes the
+Reads scores.csv, factors.csv, samples.csv and submissions.csv of relation/. Writes the
 tables into README.md of that folder between their markers, and the figure table1.svg.
 """
 
