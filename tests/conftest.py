@@ -93,10 +93,9 @@ def _no_wait_for_the_disk():
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory):
-    """Use temporary folders instead of the user's cache and data."""
+    """Use a temporary folder instead of the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RELATION_TF_CACHE", str(tmp_path_factory.mktemp("cache")))
-        patch.setenv("TFDS_DATA_DIR", str(tmp_path_factory.mktemp("tfds")))
         yield
 
 
