@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from filelock import FileLock, Timeout
 
-from relation_tf.config.run import RunConfig, without_former_keys
+from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite, load_suite
 from relation_tf.errors import SuiteError, reason_of
 from relation_tf.files import read_json, write_json, write_text
@@ -407,7 +407,7 @@ def read_config(folder: Path, model: type[AnyRun] = RunConfig) -> dict[str, Any]
         for key, field in model.model_fields.items()
         if not field.is_required()
     }
-    return {**defaults, **without_former_keys(read_json(folder / "config.json"))}
+    return {**defaults, **read_json(folder / "config.json")}
 
 
 @contextmanager

@@ -144,17 +144,6 @@ def _without_keys(options: dict[str, Any]) -> dict[str, Any]:
 OtherOptions = Annotated[Options, AfterValidator(_without_keys)]
 
 
-def without_former_keys(values: Any) -> Any:
-    """Return settings of an earlier version without keys that no longer change anything.
-
-    These are `layout`, and `embedding_updates` with the value that is now the only one.
-    """
-    if not isinstance(values, dict):
-        return values
-    former = {"layout"} | ({"embedding_updates"} & {k for k, x in values.items() if x == "dense"})
-    return {key: value for key, value in values.items() if key not in former}
-
-
 class TrainingSettings(Reading):
     """Settings of training; the same for all methods of a suite.
 
@@ -343,7 +332,7 @@ class RunConfig(TrainingSettings):
     custom_task: CustomTask | None = None
     group: TaskGroup | None = None
     metrics: list[str] | None = None  # instead of those of the task
-    data_digests: dict[str, str] | None = None  # by split; None in runs of older versions
+    data_digests: dict[str, str] | None = None  # by split
     glove_digest: str | None = None
     mechanism_digest: str | None = None  # of the source of custom layers, or a saved model
     units: Positive
