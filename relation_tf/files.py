@@ -98,6 +98,19 @@ def expand_home(path: str | os.PathLike[str], where: str = "") -> Path:
         raise SuiteError(f"{where}{path}: {reason}.") from None
 
 
+def environment_folder(name: str, default: str | Path) -> Path:
+    """Return the folder of an environment variable, or the default if it is not set or empty.
+
+    Args:
+        name: The variable; its value and the default can begin with `~`.
+        default: The default.
+
+    Raises:
+        SuiteError: If `~` is a user who does not exist.
+    """
+    return expand_home(os.environ.get(name) or default, f"{name}: ")
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 

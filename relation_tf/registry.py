@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Generic, Literal, TypeVar, get_args
@@ -427,13 +427,13 @@ class DataSource:
 
     Attributes:
         find: The function that finds the text of a task.
-        reads_data: If False, a suite with this source refuses `--data`.
+        reads: Folders of the user that it reads, of `--data` and `--tfds`.
         tasks: Names of the only tasks that it has; empty if it may have any task.
         artificial: If True, its text is generated: its scores and predictions are none of GLUE's.
     """
 
     find: Callable[[Any, Any], Any]
-    reads_data: bool = True
+    reads: Collection[str] = ("data", "tfds")
     tasks: Sequence[str] = ()
     artificial: bool = False
 
@@ -444,16 +444,16 @@ SOURCES: Registry[DataSource] = Registry("data source", "relation_tf.tasks.catal
 def register_source(name: str, **declaration: Any) -> Callable[[Any], Any]:
     """Register a function that finds the text of a task: `source = "<name>"` in a suite.
 
-    The function takes a `relation_tf.tasks.Dataset` and the folder of `--data`, or None. It returns
-    a `relation_tf.tasks.TaskSource`, a `relation_tf.tasks.Missing` or None.
+    The function takes a `relation_tf.tasks.Dataset` and the user's `relation_tf.tasks.Folders`. It
+    returns a `relation_tf.tasks.TaskSource`, a `relation_tf.tasks.Missing` or None.
 
     Args:
         name: Name in suites.
         **declaration: Fields of `DataSource` other than `find`.
 
     Example:
-        >>> @register_source("mirror", reads_data=False)  # doctest: +SKIP
-        ... def find(dataset, data):
+        >>> @register_source("mirror", reads=())  # doctest: +SKIP
+        ... def find(dataset, folders):
         ...     from relation_tf.tasks import search
         ...     return search(dataset, "mirror", [Path("/mirror")])
     """

@@ -93,9 +93,10 @@ def _no_wait_for_the_disk():
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory):
-    """Use a temporary folder instead of the user's cache."""
+    """Use temporary folders instead of the user's cache and data."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RELATION_TF_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("TFDS_DATA_DIR", str(tmp_path_factory.mktemp("tfds")))
         yield
 
 

@@ -208,7 +208,7 @@ def train(out: Path) -> Numbers:
     group = {"name": "both", "tasks": ["CoLA", "SST-2"]}
     run("group", [relation | {"sharing": "adversarial"}], tasks=["both"], group=[group])
     decoder = {"mechanism": "transformer-encoder-decoder", "units": 16}
-    generated = {"source": "files", "tasks": ["reversal"], "epochs": 1}
+    generated = {"source": "auto", "tasks": ["reversal"], "epochs": 1}
     run("sequences", [decoder | {"options": {"mechanism": "relation"}}], **generated)
     text = out / "text.txt"
     text.write_text("".join(f"the {a} sees the {b}\n" for a in NOUNS for b in NOUNS) * 20)

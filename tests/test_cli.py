@@ -255,6 +255,8 @@ def test_suites_are_listed(call):
         (["compare", "s.csv", "--title", "caf\udce9"], "arguments must be UTF-8 text. Received: "),
         (["status", "--json", ""], "an argument must not be empty."),
         (["run", "demo", "--set", "a.b=1"], "a whole key, such as 'overrides={CoLA={epochs=20}}'."),
+        (["run", "demo", "--tfds", "."],
+         "suite demo has source = 'miniglue', which reads no TFDS datasets. Received: --tfds ."),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_2(call, monkeypatch, tmp_path, arguments, message):
@@ -321,12 +323,13 @@ def test_tasks_without_data(tmp_path, monkeypatch, call):
     monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
     few = {name: TASKS[name] for name in ("CoLA", "SST-2", "MR", "dates")}
     monkeypatch.setattr(TASKS, "_entries", few)
-    printed = call("tasks")[1]
+    printed = call("tasks", "--tfds", tmp_path)[1]
     assert "CoLA, SST-2, MR" in printed
     assert "\ndates " in printed
-    code, _, err = call("tasks", "CoLA")
+    code, _, err = call("tasks", "CoLA", "--tfds", tmp_path)
     assert code == 2
     assert "needs --data DIR" in err
+    assert "run `tfds build glue/cola`" in err
 
 
 LAYER = """

@@ -25,7 +25,7 @@ from importlib.util import find_spec
 from relation_tf.config import list_suites, load_suite
 from relation_tf.report import compare
 
-assert not any(map(find_spec, ("tensorflow", "pyarrow", "jax", "torch")))
+assert not any(map(find_spec, ("tensorflow", "tensorflow_datasets", "pyarrow", "jax", "torch")))
 assert "relation_tf" in relation_tf.__file__ and "site" in relation_tf.__file__, relation_tf
 for name in list_suites():
     load_suite(name)

@@ -33,6 +33,13 @@ class RunOptions:
     """
 
     data: Path | None = option(None, "Folder with the task files, such as glue_data.", "DIR")
+    tfds_folder: Path | None = option(
+        None,
+        "Folder with prepared TFDS datasets.",
+        "DIR",
+        flag="--tfds",
+        shown="TFDS's default folder, ~/tensorflow_datasets",
+    )
     glove: Path | None = option(None, "Text file of word vectors for embeddings = 'glove'.", "FILE")
     jobs: int | None = option(None, "Number of parallel runs.", "N", shown="1", least=1)
     run_timeout: float | None = option(
@@ -55,7 +62,7 @@ class RunOptions:
     quiet: bool = option(False, "Print nothing.")
 
     def __post_init__(self) -> None:
-        for name in ("data", "glove"):
+        for name in ("data", "tfds_folder", "glove"):
             if getattr(self, name) is not None:
                 self._set(name, expand_home(getattr(self, name)))
         for name in ("plugins", "track"):
@@ -76,7 +83,7 @@ class RunOptions:
 ALL = tuple(option.name for option in fields(RunOptions))
 """Names of all options."""
 
-OF_PLANS = ("data", "glove", "jobs", "plugins", "quiet")
+OF_PLANS = ("data", "tfds_folder", "glove", "jobs", "plugins", "quiet")
 """Options that `plan_suite` accepts."""
 
 

@@ -250,11 +250,13 @@ class RunFolder:
                 differ.
         """
         for key in sorted(requested.keys() | trained.keys()):
+            # Runs that are not requested have no digests; nor have runs of older versions.
+            if key == "source" and requested[key] == "auto":
+                continue
             # A moved folder has the same contents.
             if key == "pretrained" and requested[key] and trained["pretrained_digest"]:
                 continue
             now, before = requested.get(key), trained.get(key)
-            # Runs that are not requested have no digests.
             if now == before or (
                 key in _MADE_FROM and key not in _ALWAYS_KNOWN and None in (now, before)
             ):

@@ -252,11 +252,11 @@ def find_requested(suite: Suite, chosen: Sequence[RunConfig], options: RunOption
         digests[layers] = custom_digest(layers, f"method {method}")
     callbacks = callbacks_digest(suite.callbacks)
     plugins = plugins_digest(shaping_plugins(suite.plugins))
-    check_folder(suite, options.data)
+    check_folders(suite, options.data, options.tfds_folder)
     keys = {config.key for config in chosen}
     vectors = vectors_digest(suite, chosen, options.glove)
     sources = {
-        name: find_source(suite.entry(name), suite.source, options.data)
+        name: find_source(suite.entry(name), suite.source, options.data, options.tfds_folder)
         for name in dict.fromkeys(config.task for config in chosen)
     }
     read: dict[str, dict[str, Any]] = {}
@@ -299,19 +299,21 @@ def check_metrics(chosen: Sequence[RunConfig]) -> None:
     check_installed({metric for config in chosen for metric in find_task(config.entry).metrics})
 
 
-def check_folder(suite: Suite, data: str | Path | None) -> None:
-    """Check that the data source of a suite reads the folder of `--data`.
+def check_folders(suite: Suite, data: str | Path | None, tfds_folder: str | Path | None) -> None:
+    """Check that the data source of a suite reads the given folders.
 
     Raises:
-        SuiteError: If it does not, or all tasks are generated.
+        SuiteError: If it does not read one of them, or all tasks are generated.
     """
-    has, reads = f"source = {suite.source!r}, which reads", SOURCES[suite.source].reads_data
+    has, reads = f"source = {suite.source!r}, which reads", SOURCES[suite.source].reads
     if all(task.generated for task in suite.learned()):
-        has, reads = "only generated tasks, which read", False
-    if data is not None and not reads:
-        raise SuiteError(
-            f"suite {suite.name} has {has} no folder of files. Received: --data {data}"
-        )
+        has, reads = "only generated tasks, which read", ()
+    for name, folder, what in (
+        ("data", data, "folder of files"),
+        ("tfds", tfds_folder, "TFDS datasets"),
+    ):
+        if folder is not None and name not in reads:
+            raise SuiteError(f"suite {suite.name} has {has} no {what}. Received: --{name} {folder}")
 
 
 def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None) -> str | None:

@@ -25,7 +25,7 @@ from relation_tf.bench.run_folder import (
     write_result,
     writing,
 )
-from relation_tf.bench.runner import check_folder
+from relation_tf.bench.runner import check_folders
 from relation_tf.bench.train import score_tests, write_predictions
 from relation_tf.config import load_suite
 from relation_tf.config.run import RunConfig
@@ -226,6 +226,7 @@ class Predictions:
 def predict_missing(
     folder: str | Path,
     data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
 ) -> Predictions:
     """Predict the test sets that finished runs of a suite lack, with their saved weights.
 
@@ -235,6 +236,7 @@ def predict_missing(
     Args:
         folder: The suite's folder.
         data: Folder of the task files.
+        tfds_folder: TFDS folder.
 
     Returns:
         The runs with new predictions, and the others with the reason.
@@ -246,7 +248,7 @@ def predict_missing(
     """
     runs_of = RunFolder(expand_home(folder))
     suite = load_suite(runs_of.suite_file())
-    check_folder(suite, data)
+    check_folders(suite, data, tfds_folder)
     result = Predictions({}, {})
     with runs_of.locked("predictions", wait=True):
         results = read_results(runs_of.path)
@@ -264,7 +266,7 @@ def predict_missing(
         for _, group in groupby(configs, key=lambda config: (config.task, config.method)):
             with ExitStack() as locks:
                 runs = [_lock(runs_of, config, locks) for config in group]
-                _predict_runs(runs_of.path, runs, data, result)
+                _predict_runs(runs_of.path, runs, data, tfds_folder, result)
             done += len(runs)
             advance("runs", done, len(configs))
     return result
@@ -283,11 +285,12 @@ def _predict_runs(
     folder: Path,
     runs: Sequence[_FinishedRun],
     data: str | Path | None,
+    tfds_folder: str | Path | None,
     result: Predictions,
 ) -> None:
     """Predict the locked runs of one task and one method."""
     config = runs[0].config
-    source = find_source(config.entry, config.source, data)
+    source = find_source(config.entry, config.source, data, tfds_folder)
     digests, training_digests = source.digests(), source.training_digests(config.vocabulary, data)
     pending = []
     for run in runs:
@@ -300,7 +303,7 @@ def _predict_runs(
     if pending:
         load_plugins(config.plugins)
         check_unchanged(config, f"method {config.method}")
-        workers.call(_predict_group, folder, pending, data, runs=[config])
+        workers.call(_predict_group, folder, pending, data, tfds_folder, runs=[config])
         result.added.update((str(run.config), names) for run, names in pending)
 
 
@@ -348,6 +351,7 @@ def _predict_group(
     folder: Path,
     pending: Sequence[tuple[_FinishedRun, Sequence[str]]],
     data: str | Path | None,
+    tfds_folder: str | Path | None,
 ) -> None:
     """Predict runs of one task and one method.
 
@@ -367,7 +371,7 @@ def _predict_group(
             if trainer is None or not config.shares_network:
                 keras.backend.clear_session()
                 reading = run.config.reading()
-                task = load_task(config.entry, data=data, **reading)
+                task = load_task(config.entry, data=data, tfds_folder=tfds_folder, **reading)
                 trainer = TaskTrainer(run.config, task)
             _predict_run(trainer, run, names)
 

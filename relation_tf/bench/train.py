@@ -112,7 +112,9 @@ def _read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     if _last_inputs and _last_inputs[0][0] == key:
         return _last_inputs[0][1]
     _last_inputs.clear()  # free memory first
-    task = load_task(config.entry, data=options.data, **config.reading())
+    task = load_task(
+        config.entry, data=options.data, tfds_folder=options.tfds_folder, **config.reading()
+    )
     expected = config.data_digests or {}  # test sets may be added later
     changed = [key for key, digest in expected.items() if task.digests.get(key, digest) != digest]
     if changed:

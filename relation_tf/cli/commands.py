@@ -333,7 +333,7 @@ def compare(
 
 
 @command("relation-tf predict runs/glue-small --data glue_data")
-@with_options(RunOptions, "data")
+@with_options(RunOptions, "data", "tfds_folder")
 def predict(folder: Folder, **options: Any) -> None:
     """Predict labels of test sets that were missing or incomplete during training.
 
@@ -354,7 +354,7 @@ def predict(folder: Folder, **options: Any) -> None:
     "relation-tf submit runs/glue-small --fill-missing",
     "relation-tf submit runs/glue --data glue_data",
 )
-@with_options(RunOptions, "data", "plugins")
+@with_options(RunOptions, "data", "tfds_folder", "plugins")
 @with_options(SuiteOptions, "fill_missing")
 def submit(
     folder: Folder,
@@ -498,7 +498,7 @@ def suites(
     "relation-tf tasks CoLA RTE --data glue_data",
     "relation-tf tasks --suite my_suite.toml",
 )
-@with_options(RunOptions, "data", "plugins")
+@with_options(RunOptions, "data", "tfds_folder", "plugins")
 def tasks(
     names: Annotated[
         list[str] | None,
@@ -532,27 +532,27 @@ def tasks(
         load_plugins(run_options.plugins if suite is None else ())
         entries: dict[str, Any] = {name: name for name in TASKS}
         if suite is not None:
-            from relation_tf.bench.runner import check_folder
+            from relation_tf.bench.runner import check_folders
 
             loaded = load_suite(suite, {}, run_options.plugins, import_plugins=False)
-            check_folder(loaded, run_options.data)
+            check_folders(loaded, run_options.data, run_options.tfds_folder)
             entries = {name: loaded.entry(name) for name in loaded.tasks}
             for config in loaded.runs():  # as the first method reads it
                 reading.setdefault(config.task, config.reading())
             for name in names or ():
                 if name not in entries:
                     raise UnknownNameError(f"task of suite {loaded.name}", name, entries)
-    data = run_options.data
+    folders = run_options.data, run_options.tfds_folder
     if as_json:
         chosen = {name: entries.get(name, name) for name in names or entries}
-        facts = listing.facts(chosen.values(), data, reading, skip_missing=not names)
+        facts = listing.facts(chosen.values(), *folders, reading, skip_missing=not names)
         echo_json(lambda: {"tasks": [*facts]})
     elif names:
         for name in names:
-            described = listing.describe(entries.get(name, name), data, reading.get(name, {}))
+            described = listing.describe(entries.get(name, name), *folders, reading.get(name, {}))
             echo(described)
     else:
-        for line in listing.lines(entries.values(), data, reading):
+        for line in listing.lines(entries.values(), *folders, reading):
             echo(line)
 
 

@@ -148,7 +148,9 @@ class TrainingSettings(Reading):
     """Settings of training; the same for all methods of a suite.
 
     Attributes:
-        source: `"files"` under `--data`, `"miniglue"` for built-in data, or a registered source.
+        source: `"auto"` for files or saved Hugging Face datasets under `--data`, else prepared TFDS
+            datasets; `"files"` or `"tfds"` for only one of them; `"datasets"` for Hugging Face
+            datasets under `--data`; `"miniglue"` for built-in data; or a registered source.
         tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
             `"byte"`: the bytes of the text in UTF-8; `"text"`: strings, for saved sentence
             encoders.
@@ -226,7 +228,7 @@ class TrainingSettings(Reading):
         threads: Threads per operation. Results are reproducible only with the same number.
     """
 
-    source: Annotated[str, name_in(SOURCES)] = "files"
+    source: Annotated[str, name_in(SOURCES)] = "auto"
     embeddings: Embeddings = "random"
     embedding_dim: Positive = 100
     embedding_initializer: Initializer = "uniform"

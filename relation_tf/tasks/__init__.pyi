@@ -9,9 +9,9 @@ from .listing import examples
 from .metrics import score
 from .plain_text import read_plain_text
 from .rows import Ragged, Texts
-from .sources import Missing, TaskSource, search
+from .sources import Folders, Missing, TaskSource, search
 from .tables import Table, read_tsv
-from .task import Dataset, FileLayout, Task, TaskText, TextSplit
+from .task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
 from .vocabulary import Vocabulary
 
 __all__ = [
@@ -23,7 +23,9 @@ __all__ = [
     "EncodedSplit",
     "EncodedTask",
     "FileLayout",
+    "Folders",
     "GeneratedTask",
+    "HubDataset",
     "Missing",
     "Ragged",
     "Table",

@@ -12,13 +12,13 @@ import platformdirs
 from filelock import FileLock
 
 from relation_tf.errors import DataError
-from relation_tf.files import expand_home
+from relation_tf.files import environment_folder
 
 
 def cache_folder() -> Path:
     """Return the cache folder: `RELATION_TF_CACHE`, or the user's cache folder."""
-    name, default = "RELATION_TF_CACHE", platformdirs.user_cache_path("relation_tf")
-    folder = expand_home(os.environ.get(name) or default, f"{name}: ")
+    default = platformdirs.user_cache_path("relation_tf")
+    folder = environment_folder("RELATION_TF_CACHE", default)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from relation_tf.errors import SuiteError, did_you_mean, quote
 from relation_tf.files import stays_inside
@@ -15,7 +15,7 @@ from relation_tf.registry import METRICS, Metric
 from relation_tf.settings import Settings, first_fault
 from relation_tf.tasks.datasets import labelled_rows, numbered, split_reader
 from relation_tf.tasks.tables import TEXT_SUFFIXES, read_table
-from relation_tf.tasks.task import Dataset, FileLayout, Task, TextSplit
+from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TextSplit
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
 Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
@@ -23,6 +23,7 @@ Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
 
 _USES = {"files": "training", "validation": "early stopping", "scored": "scores"}
 _SUFFIXES = ("", *TEXT_SUFFIXES, ".parquet")  # a folder of `save_to_disk` has none
+_HUB = r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*){0,2}$"
 # Labels are written to tab-separated files of predictions, so they have no control characters.
 _Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
 
@@ -43,7 +44,9 @@ class CustomTask(Settings):
         files: File of each split, in `--data` or the current folder: `.csv` or `.tsv` with a
             header, `.parquet`, or the folder of a split that Hugging Face
             `datasets` saved with `save_to_disk`. `"train"` and a scored split are required; name a
-            file for early stopping `"dev"`.
+            file for early stopping `"dev"`. With `hub`, the names of the dataset's splits.
+        hub: Hugging Face dataset, `"owner/name"` or `"owner/name/configuration"`: read from
+            `--data`, never downloaded.
         validation: Split for early stopping; default: `"dev"` if it exists, else a share of
             `"train"`.
         scored: Scored split; default: `"test"` if it exists, else `"dev"`.
@@ -65,6 +68,15 @@ class CustomTask(Settings):
     files: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")], str]
     validation: str | None = None
     scored: str | None = None
+    hub: Annotated[str, Field(pattern=_HUB)] | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out `hub` if it is not set: finished runs without this key stay valid."""
+        written: dict[str, Any] = values(self)
+        if self.hub is None:
+            written.pop("hub", None)  # may already be excluded
+        return written
 
     def _faults(self) -> Iterator[str]:
         yield from self._faults_of_columns()
@@ -110,7 +122,9 @@ class CustomTask(Settings):
                 yield f"{key}: must be a split other than 'train'"
         for split, file in self.files.items():
             must = ""
-            if not (Path(file).name and Path(file).suffix in _SUFFIXES):
+            if self.hub is not None and not file.replace(".", "_").isidentifier():
+                must = f"be the name of a split of {self.hub}, such as 'train'"
+            elif self.hub is None and not (Path(file).name and Path(file).suffix in _SUFFIXES):
                 must = f"end in one of {', '.join(_SUFFIXES[1:])}, or be a folder of save_to_disk"
             elif not stays_inside(file):
                 must = "be a path below --data"
@@ -143,7 +157,12 @@ class CustomTask(Settings):
         layout = FileLayout(
             "own files", split_reader(self._rows), self.files, by_rows=self._by_rows()
         )
-        return Dataset(self.task(), (layout,), _OBTAIN, in_current_folder=True)
+        hub = None
+        if self.hub is not None:
+            owner, name, config, *_ = *self.hub.split("/"), None, None
+            path = owner if name is None else f"{owner}/{name}"
+            hub = HubDataset(path, self.files, tuple(self.inputs), config, self.label)
+        return Dataset(self.task(), (layout,), _OBTAIN, in_current_folder=True, hub=hub)
 
     def _by_rows(self) -> bool:
         return any(Path(file).suffix not in TEXT_SUFFIXES for file in self.files.values())

@@ -150,9 +150,10 @@ def _of_member(prefix: str, values: Mapping[str, _Value]) -> dict[str, _Value]:
 
 def load_task(
     name: Entry,
-    source: str = "files",
+    source: str = "auto",
     data: str | Path | None = None,
     *,
+    tfds_folder: str | Path | None = None,
     tokens: Tokens = "word",
     start_token: bool = False,
     validation_split: float | None = None,
@@ -167,6 +168,7 @@ def load_task(
         name: A registered task, a custom task, or a group of tasks.
         source: Source of the data, see `find_source`.
         data: Folder with the files.
+        tfds_folder: TFDS folder; by default the default of TFDS.
         tokens: `"word"`, `"wordpiece"`, `"byte"` for the bytes of the text in UTF-8, or `"text"`
             for networks that tokenize text themselves.
         start_token: If True, put the token `[START]` before each text.
@@ -224,7 +226,7 @@ def load_task(
             raise DataError(
                 f"{vocabulary}: must not have the token {START}, which starts each text"
             )
-    found = find_source(name, source, data)
+    found = find_source(name, source, data, tfds_folder)
     texts = vocabulary_files(reading.vocabulary, data)
     task = found.task
     if task.generated:

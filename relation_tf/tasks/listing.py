@@ -65,6 +65,7 @@ def _first(parts: list[str]) -> str:
 def lines(
     names: Iterable[Entry],
     data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
     reading: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Iterator[str]:
     """Yield a table of tasks line by line.
@@ -73,6 +74,7 @@ def lines(
         names: Registered tasks, custom tasks, or groups; the tasks of a group are listed one by
             one.
         data: Folder with the files, see `find_source`.
+        tfds_folder: TFDS folder.
         reading: Further arguments of `load_task`, by task name.
 
     Raises:
@@ -83,7 +85,7 @@ def lines(
         "task", "source", "training", "classes", "mean tokens", "longest", "digest", "other rows"
     )
     missing, notes = [], []
-    for found in facts(names, data, reading):
+    for found in facts(names, data, tfds_folder, reading):
         name = found["task"]
         if found["status"] == "not found":
             missing.append(name)
@@ -111,6 +113,7 @@ def lines(
 def facts(
     names: Iterable[Entry],
     data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
     reading: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     skip_missing: bool = True,
@@ -120,6 +123,7 @@ def facts(
     Args:
         names: See `lines`, also for the next three arguments.
         data: Folder with the files.
+        tfds_folder: TFDS folder.
         reading: Further arguments of `load_task`, by task name.
         skip_missing: If True, a task that is not found or cannot be read has a `"status"` and an
             `"error"`; if False, this is an error.
@@ -137,7 +141,7 @@ def facts(
         name = entry if isinstance(entry, str) else entry.name
         settings = (reading or {}).get(name, {})
         try:
-            task = load_task(entry, data=data, **settings)
+            task = load_task(entry, data=data, tfds_folder=tfds_folder, **settings)
         except (DataError, MissingPackageError) as error:
             if not skip_missing:
                 raise
@@ -174,6 +178,7 @@ def _facts(task: EncodedTask) -> dict[str, Any]:
 def describe(
     name: Entry,
     data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
     reading: Mapping[str, Any] | None = None,
 ) -> str:
     """Describe a task in detail: splits, classes, lengths, and encoded examples.
@@ -182,12 +187,13 @@ def describe(
         name: A registered task, a custom task, or a group; the tasks of a group are described one
             by one.
         data: Folder with the files, see `find_source`.
+        tfds_folder: TFDS folder.
         reading: Further arguments of `load_task`.
 
     Raises:
         DataError: If the task is not found or cannot be read.
     """
-    task = load_task(name, data=data, **(reading or {}))
+    task = load_task(name, data=data, tfds_folder=tfds_folder, **(reading or {}))
     return "\n\n".join(map(_described, task.members))
 
 

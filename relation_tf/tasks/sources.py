@@ -32,7 +32,7 @@ class TaskSource:
 
     Attributes:
         task: The task.
-        kind: Name of the source, such as `"files"` or `"miniglue"`; `"generated"` for
+        kind: Name of the source, such as `"files"`, `"tfds"` or `"miniglue"`; `"generated"` for
             tasks without files.
         layout: Layout of the files.
         files: File or folder of each split.
@@ -127,6 +127,19 @@ def joined_digest(digests: Mapping[str, str]) -> str:
         joined.update(split.encode())
         joined.update(bytes.fromhex(digest))
     return joined.hexdigest()
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Folders that a source can search.
+
+    Attributes:
+        data: Folder of `--data`, or None.
+        tfds: Folder of TensorFlow Datasets.
+    """
+
+    data: Path | None
+    tfds: Path
 
 
 @dataclass(frozen=True)
@@ -274,7 +287,7 @@ def shortfalls(source: TaskSource) -> list[str]:
     """Return a line for each missing or incomplete test file of a GLUE task or of a group's tasks.
 
     Args:
-        source: Source of the task or group.
+        source: Source of the task or group. Prepared TFDS datasets have the official rows.
     """
     lines = []
     for member in source.members or (source,):
@@ -283,7 +296,7 @@ def shortfalls(source: TaskSource) -> list[str]:
             if split not in member.files:
                 place = member.layout.files.get(split, f"split {split!r}")
                 lines.append(f"{name}: {place} is missing ({expected:,} rows)")
-            elif (rows := _count_rows(member, split)) != expected:
+            elif (rows := _count_rows(member, split, expected)) != expected:
                 file = member.files[split]
                 lines.append(f"{name}: {file} has {rows:,} rows, not {expected:,}")
     return lines
@@ -318,10 +331,13 @@ def _of_leaderboard(source: TaskSource) -> bool:
     return source.task.name in OFFICIAL_ROWS and not (kind is not None and kind.artificial)
 
 
-def _count_rows(source: TaskSource, split: str) -> int:
+def _count_rows(source: TaskSource, split: str, official: int) -> int:
     """Return the number of rows of a test file."""
     path = source.files[split]
     if source.layout.by_rows:
         return len(source.layout.read(source.task, {split: path}).splits[split])
-    with readable(path), path.open("rb") as file:
-        return sum(1 for line in file if line.strip()) - 1  # the header
+    with readable(path):
+        if not path.is_file():
+            return official
+        with path.open("rb") as file:
+            return sum(1 for line in file if line.strip()) - 1  # the header

@@ -355,7 +355,7 @@ def read_arrow(path: Path, columns: Sequence[str], labels: Sequence[str] = ()) -
         >>> read_arrow(path, ("text", "label")).columns
         {'text': ['yes', 'no'], 'label': ['1', '0']}
     """
-    require_package("a Parquet or Arrow file", "pyarrow", "tables")
+    require_package("a Parquet or Arrow file", "pyarrow", "datasets")
     values: dict[str, list[Any]] = {name: [] for name in columns}
     for file in _files(path):
         with readable(file, errors=Exception):

@@ -27,7 +27,7 @@ class Reading(Settings):
     `relation_tf.config.run.TrainingSettings` describes them.
     """
 
-    source: str = "files"
+    source: str = "auto"
     tokens: Tokens = "word"
     start_token: bool = False
     vocabulary: VocabularyTexts = "train"
@@ -277,6 +277,32 @@ def _exists(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
+class HubDataset:
+    """A task as a dataset of the Hugging Face Hub names it.
+
+    Attributes:
+        path: Repository, such as `"nyu-mll/glue"`.
+        splits: Name in the dataset of each split of the task.
+        inputs: Columns with the texts, in the order of the inputs of the task.
+        config: Configuration of the dataset, such as `"cola"`; None if it has only one.
+        label: Label column.
+        labels: Label word of the task for each class name of the dataset, in the order of its class
+            numbers. Empty if the dataset has the words of the task, and for regression.
+        index: Column with the row number, or None.
+        apart: Configurations of splits that are in another one, with the same columns.
+    """
+
+    path: str
+    splits: Mapping[str, str]
+    inputs: Sequence[str]
+    config: str | None = None
+    label: str = "label"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    index: str | None = None
+    apart: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Task with the layouts of its files.
 
@@ -285,9 +311,11 @@ class Dataset:
         layouts: Possible layouts of its files, in search order.
         obtain: Instructions to get the data, for messages.
         in_current_folder: If True, the current folder is searched, too.
+        hub: Hugging Face dataset that a custom task names.
     """
 
     task: Task
     layouts: tuple[FileLayout, ...]
     obtain: str
     in_current_folder: bool = False
+    hub: HubDataset | None = None

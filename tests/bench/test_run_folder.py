@@ -140,6 +140,14 @@ def test_a_run_that_is_not_requested_may_have_a_moved_encoder(finished, suite):
         folder.check_configuration(config)
 
 
+def test_a_run_that_is_not_requested_may_have_any_source(finished, suite):
+    folder, _ = finished(source="tfds")
+    config = suite().runs()[0]
+    folder.check_configuration(config)
+    with pytest.raises(SuiteError, match="source = 'tfds', but now source = 'files'"):
+        folder.check_configuration(config.model_copy(update={"source": "files"}))
+
+
 def test_a_run_is_locked_by_one_process_at_a_time(tmp_path, suite):
     folder, (first, second, *_) = RunFolder(tmp_path / "out"), suite().runs()
     assert not folder.is_locked(first)

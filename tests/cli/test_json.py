@@ -43,7 +43,7 @@ def test_tasks(call, tmp_path, monkeypatch):
         '[[method]]\nmechanism = "relation"\n',
         encoding="utf-8",
     )
-    command = ("tasks", "--suite", "four.toml", "--data", ".")
+    command = ("tasks", "--suite", "four.toml", "--data", ".", "--tfds", tmp_path)
     code, out, err = call(*command, "--json")
     assert (code, err) == (0, "")
     tasks = {each["task"]: each for each in json.loads(out)["tasks"]}

@@ -220,7 +220,7 @@ def of(**method):
         ({"units": -1}, "unknown key 'units'. Set it in [[method]]."),
         ({"metrics": ["bleu"]}, "unknown key 'metrics'. Set it in [[task]] or [overrides.TASK]."),
         ({"tasks": "CoLA"}, "key 'tasks': must be a list, such as ['CoLA']. Received: 'CoLA'"),
-        ({"source": "web"}, "key 'source': unknown data source 'web'. Must be one of files, "),
+        ({"source": "web"}, "key 'source': unknown data source 'web'. Must be one of auto, files"),
         ({"optimizer_options": {"weight_decay": 0.1}}, "without 'weight_decay'. Set the key"),
         ({"stopping_options": {"patience": 3}}, "without 'patience'. Set the key 'patience'"),
         ({"epochs": "10"}, "key 'epochs': must be an integer. Received: '10'"),

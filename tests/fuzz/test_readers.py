@@ -146,7 +146,7 @@ def check_text(text: TaskText) -> None:
 
 
 def read(case: Case, folder: Path) -> None:
-    check_text(find_source(case.task, "files", folder).read())
+    check_text(find_source(case.task, "auto", folder).read())
 
 
 @COUNTS
@@ -187,7 +187,7 @@ def test_a_long_or_odd_file_is_read_at_once_or_named(tmp_path, data):
         write(folder, case.files)
         path = folder / case.broken[0]
         path.write_bytes(data)
-        refusal(find_source(case.task, "files", folder).read, DataError, str(path.parent))
+        refusal(find_source(case.task, "auto", folder).read, DataError, str(path.parent))
 
 
 @pytest.mark.parametrize(

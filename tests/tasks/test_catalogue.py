@@ -35,7 +35,7 @@ def test_error_says_which_files_are_required(tmp_path, name):
 def test_an_unknown_source_is_refused():
     with pytest.raises(
         UnknownNameError,
-        match=r"source 'x'\. Must be one of files, miniglue\.",
+        match=r"source 'x'\. Must be one of auto, files, datasets, tfds, miniglue\.",
     ):
         find_source("CoLA", "x")
     with pytest.raises(DataError, match=r"source='miniglue' only has CoLA"):
@@ -43,7 +43,7 @@ def test_an_unknown_source_is_refused():
 
 
 def test_a_source_declares_its_tasks():
-    register_source("one-task", tasks=["RTE"])(lambda dataset, data: None)
+    register_source("one-task", tasks=["RTE"])(lambda dataset, folders: None)
     try:
         with pytest.raises(DataError, match=r"task CoLA: source='one-task' only has RTE\."):
             find_source("CoLA", "one-task")
@@ -73,11 +73,13 @@ def refuse(path, *arguments, **options):
     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
-@pytest.mark.parametrize("method", ["exists", "open"])
-def test_unreadable_files_are_one_line(small_glue, monkeypatch, method):
+@pytest.mark.parametrize("method", ["exists", "open", "iterdir"])
+def test_unreadable_files_and_folders_are_one_line(small_glue, tmp_path, monkeypatch, method):
+    (tmp_path / "rte").mkdir()
+    folder = tmp_path if method == "iterdir" else small_glue
     monkeypatch.setattr(pathlib.Path, method, refuse)
     with pytest.raises(DataError, match=r"(?i)rte.*: cannot be read: Permission denied$"):
-        find_source("RTE", "files", small_glue).digest()
+        find_source("RTE", "auto", folder).digest()
 
 
 def test_digest_of_a_folder(tmp_path, monkeypatch):

@@ -38,8 +38,8 @@ def test_examples_show_encoded_rows(small_glue):
     assert unlabelled.startswith("sentence: ")
 
 
-def test_table_lists_missing_tasks(small_glue):
-    table = list(listing.lines(["CoLA", "MR", "RTE"], small_glue))
+def test_table_lists_missing_tasks(small_glue, tmp_path):
+    table = list(listing.lines(["CoLA", "MR", "RTE"], small_glue, tmp_path))
     assert [line.split()[0] for line in table[1:3]] == ["CoLA", "RTE"]
     assert table[-2] == "not found: MR"
     assert "relation-tf tasks NAME" in table[-1]
@@ -48,12 +48,12 @@ def test_table_lists_missing_tasks(small_glue):
 def test_a_task_without_its_package_does_not_end_the_table(small_glue, monkeypatch):
     def load(name, **options):
         if name == "CoLA":
-            raise MissingPackageError("a Parquet or Arrow file", "pyarrow", "tables")
+            raise MissingPackageError("TFDS", "tensorflow_datasets", "tensorflow")
         return load_task(name, **options)
 
     monkeypatch.setattr(listing, "load_task", load)
     table = [*listing.lines(["CoLA", "RTE"], small_glue)]
-    assert "pyarrow" in table[1]
+    assert "tensorflow_datasets" in table[1]
     assert table[2].startswith("RTE")
     found = [*listing.facts(["CoLA", "RTE"], small_glue)]
     assert [each["status"] for each in found] == ["unreadable", "found"]
@@ -61,15 +61,15 @@ def test_a_task_without_its_package_does_not_end_the_table(small_glue, monkeypat
         [*listing.facts(["CoLA"], small_glue, skip_missing=False)]
 
 
-def test_description_of_a_task(small_glue):
-    said = listing.describe("RTE", small_glue, {"vocabulary_size": 10})
+def test_description_of_a_task(small_glue, tmp_path):
+    said = listing.describe("RTE", small_glue, tmp_path, {"vocabulary_size": 10})
     assert f"files: TSV, {small_glue / 'RTE' / 'train.tsv'}" in said
     assert "stops on:               dev\n" in said
     assert "vocabulary:             10\n" in said
     assert "classes of dev:         entailment " in said
     assert "[UNK]" in said
     with pytest.raises(DataError, match=r"task MR: not found\. Searched: "):
-        listing.describe("MR", small_glue)
+        listing.describe("MR", small_glue, tmp_path)
 
 
 def test_a_diagnostic_set_without_labels_is_named(small_glue, tmp_path, label_diagnostic):
