@@ -394,11 +394,7 @@ def find_faults(configs: Sequence[RunConfig], options: RunOptions) -> dict[str, 
     Raises:
         SuiteError: If an option of a layer is unknown.
     """
-    methods = {
-        config.method: config
-        for config in configs
-        if not config.has_built_in_layer and find_mechanism(config.mechanism).input_type == "tokens"
-    }
+    methods = {config.method: config for config in configs if not config.has_built_in_layer}
     # Networks of generated tasks read all tokens, those of other tasks one.
     one_read = {config.method for config in configs if not find_task(config.entry).generated}
     keys = {name: _layer(config, name in one_read) for name, config in methods.items()}

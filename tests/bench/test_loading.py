@@ -100,9 +100,9 @@ def test_scores_of_a_regression_are_those_of_the_run(trained, small_glue):
     "changes",
     [
         {"tokens": "wordpiece", "start_token": True, "max_length": 5, "vocabulary_size": 90},
-        {"tokens": "byte", "precision": "bfloat16", "network": "plain"},
+        {"precision": "bfloat16", "network": "plain"},
     ],
-    ids=["pieces", "bytes"],
+    ids=["pieces", "words"],
 )
 def test_texts_are_encoded_as_in_the_run(small_glue, tmp_path, changes):
     run = train(tmp_path, small_glue, tasks=["CoLA"], **changes)
