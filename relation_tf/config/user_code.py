@@ -208,7 +208,11 @@ def _joined(digests: Sequence[str | None]) -> str | None:
 
 
 def _digest_of(name: str, where: str, kind: str = "mechanism") -> str | None:
+    from relation_tf.networks.mechanisms import find_mechanism
+
     try:
+        if kind == "mechanism":
+            find_mechanism(name)  # names an unknown one
         return layer_digest(name, kind)
     except ValueError as error:
         raise SuiteError(f"{where}: {error}") from error
