@@ -285,8 +285,8 @@ def notes_of(requested: RequestedRuns, options: RunOptions) -> Iterator[str]:
     if incomplete := [shortfall for source in sources for shortfall in shortfalls(source)]:
         files = "; ".join(incomplete)
         yield (
-            f"warning: no complete test set for {files}. These runs keep their weights: "
-            "when the files are complete, `relation-tf predict` adds the predictions"
+            f"warning: no complete test set for {files}. These runs cannot be submitted: complete "
+            "the files first, if you want to"
         )
 
 
