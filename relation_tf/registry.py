@@ -160,7 +160,6 @@ class Mechanism:
         positions: Position encoding of the input: `"sine"` is added, `"softmax"` is multiplied;
             None for a mechanism that encodes or ignores the order of tokens.
         size: The layer's argument for the network's `units`, or None.
-        input_type: `"tokens"`, or `"text"` for a sentence encoder with string inputs.
         options: Default options of the layer.
         block_options: Further default options inside the blocks of encoders, language models and
             encoder-decoders; not with `variant="released_code"`.
@@ -172,7 +171,6 @@ class Mechanism:
     head: Head = "first"
     positions: Positions | None = "sine"
     size: str | None = "units"
-    input_type: Literal["tokens", "text"] = "tokens"
     options: Mapping[str, Any] = field(default_factory=dict)
     block_options: Mapping[str, Any] = field(default_factory=dict)
     pretrainable: bool = False

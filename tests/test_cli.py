@@ -165,7 +165,7 @@ def test_without_a_command(call):
 
 
 COMMANDS = (
-    "suites", "tasks", "check-layer", "status", "report", "compare", "predict",
+    "suites", "tasks", "check-layer", "status", "report", "compare",
     "submit", "run", "diagnose", "plan", "pretrain",
 )  # fmt: skip
 

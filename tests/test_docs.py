@@ -227,7 +227,7 @@ def test_every_mechanism_is_named():
     listed = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
     built_in = {name for name in MECHANISMS if "networks" in MECHANISMS.origin(name)}
     layers = {name for name in built_in if ".layers:" in str(MECHANISMS[name].factory)}
-    assert listed == {*built_in - layers, "saved-model:PATH"}
+    assert listed == built_in - layers
 
 
 @pytest.fixture

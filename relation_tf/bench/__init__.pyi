@@ -6,10 +6,9 @@ from .pretraining import Pretraining, pretrain
 from .results import Results, SuiteStatus, read_results
 from .run_folder import RunFolder
 from .runner import run_suite
-from .submissions import Predictions, Submissions, predict_missing, write_submissions
+from .submissions import Submissions, write_submissions
 
 __all__ = [
-    "Predictions",
     "Pretraining",
     "Results",
     "RunFolder",
@@ -21,7 +20,6 @@ __all__ = [
     "diagnose",
     "load",
     "plan_suite",
-    "predict_missing",
     "pretrain",
     "read_results",
     "run_suite",

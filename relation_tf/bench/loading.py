@@ -21,7 +21,7 @@ from relation_tf.files import expand_home, read_json
 from relation_tf.settings import first_fault
 from relation_tf.tasks.batches import evaluation_batches
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.rows import Ragged, Texts
+from relation_tf.tasks.rows import Ragged
 from relation_tf.tasks.tables import check_spelled
 from relation_tf.tasks.task import Task
 from relation_tf.tasks.vocabulary import Vocabulary
@@ -36,8 +36,8 @@ def load(folder: str | Path, *, safe_mode: bool = True) -> TrainedModel:
 
     Args:
         folder: The folder of a run, such as `"runs/demo/runs/RTE/relation-64/seed-1"`, or a copy.
-        safe_mode: As in `keras.saving.load_model`. Must be False for `saved-model:PATH`, and for a
-            custom layer inside `encoder`.
+        safe_mode: As in `keras.saving.load_model`. Must be False for a custom layer inside
+            `encoder`.
 
     Raises:
         SuiteError: If the folder has no model, its run is not finished or of another version of
@@ -75,7 +75,7 @@ def load(folder: str | Path, *, safe_mode: bool = True) -> TrainedModel:
             f"with keras.saving.load_model({str(path / MODEL)!r})"
         )
     model = _read_model(path, safe_mode)
-    vocabulary = None if config.tokens == "text" else Vocabulary.read(path / VOCABULARY)
+    vocabulary = Vocabulary.read(path / VOCABULARY)
     return TrainedModel(model, task, vocabulary, path, config)
 
 
@@ -132,7 +132,7 @@ class TrainedModel:
     Attributes:
         model: The Keras model. Its inputs are those of `encode`.
         task: The task that it was trained on.
-        vocabulary: The vocabulary of its texts; None if it reads strings.
+        vocabulary: The vocabulary of its texts.
         config: The configuration of the run.
         result: `result.json` of the run, with its `metrics` and `parameters`.
         manifest: `manifest.json` of the run, with its `versions` and `data`.
@@ -150,7 +150,7 @@ class TrainedModel:
         self,
         model: keras.Model,
         task: Task,
-        vocabulary: Vocabulary | None,
+        vocabulary: Vocabulary,
         folder: Path,
         config: RunConfig,
     ) -> None:
@@ -234,7 +234,7 @@ class TrainedModel:
             return f"a score from 0 to {self.task.maximum:g} for each {of}"
         return f"{join_names(self.task.labels, ' or ')} for each {of}"
 
-    def _columns(self, texts: Iterable[Any]) -> list[Ragged | Texts]:
+    def _columns(self, texts: Iterable[Any]) -> list[Ragged]:
         """Return the encoded texts of each input."""
         if isinstance(texts, str):
             raise DataError(f"texts must be a list. Received: a string, {texts!r:.40}")
@@ -252,8 +252,6 @@ class TrainedModel:
             for text in (row,) if isinstance(row, str) else row:
                 check_spelled(f"text {number}", text)
         columns = ([row[i] for row in rows] for i in range(self.num_texts))
-        if self.vocabulary is None:
-            return [*map(Texts.join, columns)]
         return [self.vocabulary.encode(column, self.config.max_length) for column in columns]
 
     def _outputs(self, texts: Iterable[Any]) -> np.ndarray:
@@ -276,8 +274,7 @@ class TrainedModel:
 
         from relation_tf.training.trainer import trace
 
-        text = self.vocabulary is None
-        ids = tf.TensorSpec((None,), tf.string) if text else tf.TensorSpec((None, None), tf.int32)
+        ids = tf.TensorSpec((None, None), tf.int32)
 
         def compute(inputs: tuple[Any, ...]) -> Any:
             return self.model(inputs[0] if len(inputs) == 1 else list(inputs), training=False)

@@ -9,9 +9,8 @@
 A run is done when its result.json exists; this file is written last and has checksums of the
 others. A run with a damaged file is not done. An unfinished run has a state.npz, from which it
 resumes. With save_models, a run has its network in model.keras and its vocabulary in
-vocabulary.json. Without, a run whose test predictions are missing has its weights in
-weights.npz. A failed run has an error.json; one that diverged is not trained again with the same
-configuration.
+vocabulary.json. A failed run has an error.json; one that diverged is not trained again with the
+same configuration.
 
 Several processes can train the runs of a folder: a process locks a run while it trains it, with a
 file in OUT/.locks.
@@ -33,12 +32,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from filelock import FileLock, Timeout
 
-from relation_tf.config.run import RunConfig, without_former_keys
+from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite, load_suite
 from relation_tf.errors import SuiteError, reason_of
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.tasks.sources import digest_of_file
-from relation_tf.training.pretraining_settings import SETTINGS, WEIGHTS
+from relation_tf.training.pretraining_settings import SETTINGS
 
 if TYPE_CHECKING:
     from relation_tf.bench.pretraining import PretrainingRun
@@ -409,7 +408,7 @@ def read_config(folder: Path, model: type[AnyRun] = RunConfig) -> dict[str, Any]
         for key, field in model.model_fields.items()
         if not field.is_required()
     }
-    return {**defaults, **without_former_keys(read_json(folder / "config.json"))}
+    return {**defaults, **read_json(folder / "config.json")}
 
 
 @contextmanager
@@ -434,10 +433,10 @@ def unwritable(place: Path, error: OSError) -> SuiteError:
 RESULT, MODEL, VOCABULARY = "result.json", "model.keras", "vocabulary.json"
 FILES = "files"
 DIGEST = "sha256"
-_MODELS = (MODEL, VOCABULARY, WEIGHTS)
+_MODELS = (MODEL, VOCABULARY)
 
 
-def write_result(folder: Path, result: Mapping[str, Any], changing: tuple[str, ...] = ()) -> None:
+def write_result(folder: Path, result: Mapping[str, Any]) -> None:
     """Write `result.json` with the size and SHA-256 of each file of the run.
 
     The file also has the SHA-256 of its own content. It is written last: it makes a run a finished
@@ -446,12 +445,10 @@ def write_result(folder: Path, result: Mapping[str, Any], changing: tuple[str, .
     Args:
         folder: The folder of the run.
         result: The entries; earlier checksums are replaced.
-        changing: Files and folders that will change, whose checksums are left out.
     """
     files = {
         name: {"bytes": path.stat().st_size, DIGEST: digest_of(path)}
         for name, path in _files(folder)
-        if name.partition("/")[0] not in changing
     }
     content = {key: value for key, value in result.items() if key != DIGEST} | {FILES: files}
     write_json(folder / RESULT, {**content, DIGEST: _digest(content)})
@@ -460,14 +457,13 @@ def write_result(folder: Path, result: Mapping[str, Any], changing: tuple[str, .
 def damage(folder: Path, *, models: bool = True, others: bool = True) -> str | None:
     r"""Return which file of a finished run has changed since it was written, and how.
 
-    Files without a checksum are not checked: those of runs of earlier versions, and those that were
-    added later. Models and weights may be deleted.
+    Files without a checksum are not checked: they were added later. Models may be deleted.
 
     Args:
         folder: The folder of a run with a `result.json`.
-        models: If False, only the sizes of models and weights are checked: reports do not read
+        models: If False, only the sizes of models are checked: reports do not read
             them, and reading them can take longer than the report.
-        others: If False, only models and weights are checked, and `result.json`.
+        others: If False, only models are checked, and `result.json`.
 
     Returns:
         A sentence that starts with the path of the file, or None.

@@ -285,8 +285,8 @@ def notes_of(requested: RequestedRuns, options: RunOptions) -> Iterator[str]:
     if incomplete := [shortfall for source in sources for shortfall in shortfalls(source)]:
         files = "; ".join(incomplete)
         yield (
-            f"warning: no complete test set for {files}. These runs keep their weights: "
-            "when the files are complete, `relation-tf predict` adds the predictions"
+            f"warning: no complete test set for {files}. These runs cannot be submitted: complete "
+            "the files first, if you want to"
         )
 
 
@@ -394,11 +394,7 @@ def find_faults(configs: Sequence[RunConfig], options: RunOptions) -> dict[str, 
     Raises:
         SuiteError: If an option of a layer is unknown.
     """
-    methods = {
-        config.method: config
-        for config in configs
-        if not config.has_built_in_layer and find_mechanism(config.mechanism).input_type == "tokens"
-    }
+    methods = {config.method: config for config in configs if not config.has_built_in_layer}
     # Networks of generated tasks read all tokens, those of other tasks one.
     one_read = {config.method for config in configs if not find_task(config.entry).generated}
     keys = {name: _layer(config, name in one_read) for name, config in methods.items()}

@@ -43,17 +43,15 @@ from relation_tf.errors import (
 )
 from relation_tf.files import (
     read_json,
-    replacing,
     write_bytes,
     write_json,
     write_table,
     write_text,
 )
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.sources import TaskSource, is_labelled, shortfalls
+from relation_tf.tasks.sources import TaskSource, is_labelled
 from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import encoder_digest
-from relation_tf.training.pretraining_settings import WEIGHTS
 from relation_tf.training.session import LOG, forget_peaks, peaks, start_tensorflow
 
 if TYPE_CHECKING:
@@ -168,14 +166,9 @@ def train_run(
         trackers.epoch_end(epoch, row)
 
     def write(trained: TrainingResult) -> tuple[dict[str, Any], dict[str, Any]]:
-        import numpy as np
-
         write_predictions(folder / "predictions", trainer, trained.predictions)
         if group.save_models:
             write_model(folder, trainer)
-        elif shortfalls(trainer.task.source):
-            with replacing(folder / WEIGHTS) as file:
-                np.savez(file, *trainer.weights(), allow_pickle=False)
         return inputs_of(trainer, config), _result(trainer, config, trained, folder)
 
     if config.pretrained_digest not in (None, encoder_digest(config)):

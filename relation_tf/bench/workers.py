@@ -32,7 +32,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import cloudpickle  # type: ignore[import-untyped]
 
@@ -279,29 +279,6 @@ _POLL = 1.0  # seconds between two looks at the time of runs, if it is limited
 Event = dict[str, Any]
 
 
-def run_locally(groups: Sequence[Group], notify: EventCallback, options: RunOptions) -> None:
-    """Train groups in `options.jobs` worker processes of this machine.
-
-    Args:
-        groups: The groups, in the order in which they start.
-        notify: Called with each event, see `Group.train`.
-        options: Options of the run; `run_timeout` also limits the start of a run.
-
-    Raises:
-        SuiteError: If a folder cannot be written.
-    """
-    arrived = threading.Event()
-
-    def wait_for(processes: Sequence[_Process], seconds: float) -> None:
-        arrived.wait(seconds)
-        arrived.clear()
-
-    def make() -> _Process:
-        return _Process.idle_or_new(arrived)
-
-    run_in_workers(groups, options.jobs or 1, make, wait_for, notify, options.run_timeout)
-
-
 def call(
     function: Callable[..., Any],
     *arguments: Any,
@@ -369,12 +346,10 @@ class End:
     Attributes:
         reason: The reason, in words.
         again: If True, the run may be tried again.
-        detail: Details for `error.json`.
     """
 
     reason: str
     again: bool
-    detail: str = ""
 
 
 class Worker(ABC):
@@ -442,18 +417,8 @@ class Worker(ABC):
         """Kill the worker; its run can be resumed."""
 
 
-AnyWorker = TypeVar("AnyWorker", bound=Worker)
-
-
-def run_in_workers(
-    groups: Sequence[Group],
-    number: int,
-    make: Callable[[], AnyWorker],
-    wait_for: Callable[[Sequence[AnyWorker], float], None],
-    notify: EventCallback,
-    run_timeout: float | None,
-) -> None:
-    """Run groups, each in one of several workers.
+def run_locally(groups: Sequence[Group], notify: EventCallback, options: RunOptions) -> None:
+    """Train groups in `options.jobs` worker processes of this machine.
 
     If a worker dies (killed, out of memory), its run is tried a second time and then counts as
     failed. The other runs of its group continue in another worker. A worker that dies before it
@@ -461,49 +426,46 @@ def run_in_workers(
 
     Args:
         groups: The groups, in the order in which they start.
-        number: Number of workers at the same time.
-        make: Makes a worker.
-        wait_for: Waits until one of the workers reports an event or ends, or the given seconds
-            have passed.
         notify: Called with each event, see `Group.train`.
-        run_timeout: Time limit in seconds for the start of a run and for the run.
+        options: Options of the run; `run_timeout` also limits the start of a run.
 
     Raises:
         SuiteError: If a folder cannot be written.
     """
-    waiting = deque(groups)
+    waiting, arrived, jobs = deque(groups), threading.Event(), options.jobs or 1
     tries: Counter[tuple[RunKey, bool]] = Counter()
-    workers: list[AnyWorker] = []
+    workers: list[Worker] = []
     try:
-        _hire(workers, min(number, len(waiting)), make)
+        _hire(workers, min(jobs, len(waiting)), arrived)
         while workers:
             for worker in workers:
                 if worker.group is None and waiting:
                     worker.start(waiting.popleft())
-            wait_for(workers, 3600.0 if run_timeout is None else _POLL)
+            arrived.wait(3600.0 if options.run_timeout is None else _POLL)
+            arrived.clear()
             for worker in workers[:]:
                 for event in worker.events():
                     notify(event)
-                end = worker.end(run_timeout)
+                end = worker.end(options.run_timeout)
                 if end is not None:
                     worker.kill()
                     workers.remove(worker)
                     waiting.extendleft(_remaining(worker, end, tries, notify))
             busy = sum(worker.group is not None for worker in workers)
-            _hire(workers, min(number, busy + len(waiting)), make)
+            _hire(workers, min(jobs, busy + len(waiting)), arrived)
     finally:
         for worker in workers:
             worker.kill()
 
 
-def _hire(workers: list[AnyWorker], number: int, make: Callable[[], AnyWorker]) -> None:
+def _hire(workers: list[Worker], number: int, arrived: threading.Event) -> None:
     """Make workers, or end idle ones, to reach the number."""
     idle = [worker for worker in workers if worker.group is None]
     for worker in idle[: max(0, len(workers) - number)]:
         worker.kill()
         workers.remove(worker)
     while len(workers) < number:
-        workers.append(make())
+        workers.append(_Process.idle_or_new(arrived))
 
 
 def _remaining(
@@ -531,7 +493,7 @@ def _remaining(
             often = f", {most} times" if end.again else ""
             with folder.locked(run) as free:  # else another process has started it again
                 if free:
-                    fail(folder, run, end.reason + often, notify, end.detail)
+                    fail(folder, run, end.reason + often, notify)
                 else:
                     notify({"event": "locked", "run": run.key})
             left = left[1:]

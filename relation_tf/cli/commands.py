@@ -332,29 +332,8 @@ def compare(
         print_failures(comparison.data.failures)
 
 
-@command("relation-tf predict runs/glue-small --data glue_data")
-@with_options(RunOptions, "data", "tfds_folder")
-def predict(folder: Folder, **options: Any) -> None:
-    """Predict labels of test sets that were missing or incomplete during training.
-
-    Uses the saved weights. `relation-tf run` saves them if a test set is missing or incomplete, or
-    with --set save_models=true.
-    """
-    from relation_tf.bench import predict_missing
-
-    import_from_here()  # custom layers
-    with progress_shown():
-        predictions = predict_missing(folder, **options)
-    if predictions.lacking and not predictions.added:
-        raise typer.Exit(complain("; ".join(str(predictions).splitlines())))
-    typer.echo(str(predictions))
-
-
-@command(
-    "relation-tf submit runs/glue-small --fill-missing",
-    "relation-tf submit runs/glue --data glue_data",
-)
-@with_options(RunOptions, "data", "tfds_folder", "plugins")
+@command("relation-tf submit runs/glue", "relation-tf submit runs/glue-small --fill-missing")
+@with_options(RunOptions, "plugins")
 @with_options(SuiteOptions, "fill_missing")
 def submit(
     folder: Folder,
@@ -370,21 +349,9 @@ def submit(
 ) -> None:
     """Write and check one GLUE submission per method and seed of a suite.
 
-    With --data, first predict test sets that were missing or incomplete during training. If failed
-    or damaged runs are left out, the exit code is 1.
+    If failed or damaged runs are left out, the exit code is 1.
     """
-    from relation_tf.bench import predict_missing
-    from relation_tf.bench.submissions import check_submittable
-
-    fill_missing, plugins = options.pop("fill_missing"), options.pop("plugins") or ()
-    results = _read(folder, plugins)
-    check_submittable(results)
-    if any(options.values()):
-        with progress_shown():
-            predictions = predict_missing(folder, **options)
-        typer.echo(str(predictions))
-        results = _read(folder, plugins)
-    submissions = write_zips(results, fill_missing)
+    submissions = write_zips(_read(folder, options["plugins"]), options["fill_missing"])
     if submissions.refused and not submissions.packed:
         raise typer.Exit(2)
     if submissions.refused or (submissions.left_out and not allow_missing):

@@ -48,14 +48,6 @@ Size = Annotated[int, Field(ge=1, lt=2**31), BeforeValidator(_count)]
 # Short names of options in names of methods; "num_layers" becomes "layers".
 _SYMBOLS = {"num_steps": "k", "window": "w"}
 
-# Settings of the suite's tokens that do not apply to other tokens.
-_OF_TOKENS = {
-    "text": ("vocabulary_size", "embeddings", "start_token", "max_length"),
-    "byte": ("vocabulary_size", "embeddings"),
-    "word": ("vocabulary_size",),
-    "wordpiece": ("vocabulary_size",),
-}
-
 
 def _known(mechanism: str) -> str:
     find_mechanism(mechanism)
@@ -66,7 +58,7 @@ class Method(Settings):
     """A named configuration of a mechanism, or several.
 
     Attributes:
-        mechanism: A name, `"package.module:Name"`, `"saved-model:PATH"`, or a Keras layer class.
+        mechanism: A name, `"package.module:Name"` or a Keras layer class.
         name: Name in tables, by default the mechanism and the options that vary.
         units: Width, or a list of widths, one method per width.
         options: Other arguments of the layer.
@@ -92,8 +84,7 @@ class Method(Settings):
             `"frozen"` reads contextual embeddings from the encoder that was pre-trained with this
             mechanism and does not train it (default of all others); `"random"` ignores it.
         tokens: Tokens of this method, see `TrainingSettings`; by default the suite's. The suite's
-            `vocabulary_size` then does not apply, nor do its `embeddings` for `"byte"` and
-            `"text"`, and its `start_token` and `max_length` for `"text"`.
+            `vocabulary_size` then does not apply.
         vocabulary_size: Size of the vocabulary of this method.
         embeddings: Initial embeddings of this method.
 
@@ -148,7 +139,7 @@ class Method(Settings):
             >>> Method(mechanism="dan", tokens="word").overrides
             {'vocabulary_size': None, 'tokens': 'word'}
         """
-        other = _OF_TOKENS[self.tokens] if self.tokens else ()
+        other = ("vocabulary_size",) if self.tokens else ()
         replaced = {key: value for key in OF_METHODS if (value := getattr(self, key)) is not None}
         return {key: TrainingSettings.model_fields[key].default for key in other} | replaced
 

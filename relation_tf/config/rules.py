@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 MAX_RUNS = 100_000
 """Maximum number of runs of a suite."""
 
-_READ_AS_IDS = ("word", "wordpiece", "byte")
-
 Allowed = Mapping[str, Sequence[Any]]
 """Allowed values by key; without values, only other kinds of values are allowed."""
 
@@ -309,7 +307,7 @@ def _rules(facts: _Facts, method: Method) -> Iterator[tuple[str, Allowed]]:
     suite, entry, default = facts.suite, find_mechanism(method.mechanism), facts.default
     if facts.group:
         about = f"for the group {facts.group}"
-        yield about, {**default("xla", "pretrained", "size"), "tokens": _READ_AS_IDS}
+        yield about, default("xla", "pretrained", "size")
         if facts.stopping.metrics:
             yield f"a rule without required metrics {about}", {"stopping": ()}
     if facts.alone:
@@ -343,7 +341,7 @@ def _rules(facts: _Facts, method: Method) -> Iterator[tuple[str, Allowed]]:
         if suite.positions != "learned":
             because = "whose texts have a fixed length, unless positions = 'learned'"
             yield f"for {facts.token_labels}, {because}", default("max_length")
-        if entry.output_type != "tokens" or entry.input_type != "tokens":
+        if entry.output_type != "tokens":
             yield f"a mechanism that returns tokens for {facts.token_labels}", {"mechanism": ()}
     if entry.output_type == "sequence":
         if facts.classified:
@@ -372,22 +370,6 @@ def _rules(facts: _Facts, method: Method) -> Iterator[tuple[str, Allowed]]:
         because = "because the pre-trained encoder has a fixed size"
         yield f"with encoder_weights = {weights!r}, {because}", default("size")
     settings = suite.settings_of(method)
-    if settings["tokens"] == "text":
-        because = "where a saved model reads text, which XLA cannot compile"
-        yield (
-            f"with tokens = 'text', {because}",
-            default(
-                "embeddings", "start_token", "vocabulary", "vocabulary_size", "max_length", "xla"
-            ),
-        )
-    if settings["tokens"] == "byte":
-        because = "with tokens = 'byte', where the 256 bytes are the vocabulary"
-        yield because, default("embeddings", "vocabulary", "vocabulary_size")
-    if entry.input_type == "text":
-        fixed = default("positions", "segments", "short_convolution")
-        yield f"for method {method.name}", {"tokens": ("text",), **fixed}
-    else:
-        yield f"for method {method.name}", {"tokens": _READ_AS_IDS}
     if settings["embeddings"] == "glove" and method.size and method.sized_by == "width":
         because = "other than 'width' with embeddings = 'glove', because word vectors have a width"
         yield because, {"sized_by": ()}

@@ -144,17 +144,6 @@ def _without_keys(options: dict[str, Any]) -> dict[str, Any]:
 OtherOptions = Annotated[Options, AfterValidator(_without_keys)]
 
 
-def without_former_keys(values: Any) -> Any:
-    """Return settings of an earlier version without keys that no longer change anything.
-
-    These are `layout`, and `embedding_updates` with the value that is now the only one.
-    """
-    if not isinstance(values, dict):
-        return values
-    former = {"layout"} | ({"embedding_updates"} & {k for k, x in values.items() if x == "dense"})
-    return {key: value for key, value in values.items() if key not in former}
-
-
 class TrainingSettings(Reading):
     """Settings of training; the same for all methods of a suite.
 
@@ -162,9 +151,7 @@ class TrainingSettings(Reading):
         source: `"auto"` for files or saved Hugging Face datasets under `--data`, else prepared TFDS
             datasets; `"files"` or `"tfds"` for only one of them; `"datasets"` for Hugging Face
             datasets under `--data`; `"miniglue"` for built-in data; or a registered source.
-        tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
-            `"byte"`: the bytes of the text in UTF-8; `"text"`: strings, for saved sentence
-            encoders.
+        tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words.
         start_token: If True, each text begins with a special token.
         vocabulary: Texts whose words are the vocabulary: `"train"`, or `"all"` for the rows of all
             splits, without their labels (words of dev and test rows then have vectors, too); or a
@@ -345,9 +332,9 @@ class RunConfig(TrainingSettings):
     custom_task: CustomTask | None = None
     group: TaskGroup | None = None
     metrics: list[str] | None = None  # instead of those of the task
-    data_digests: dict[str, str] | None = None  # by split; None in runs of older versions
+    data_digests: dict[str, str] | None = None  # by split
     glove_digest: str | None = None
-    mechanism_digest: str | None = None  # of the source of custom layers, or a saved model
+    mechanism_digest: str | None = None  # of the source of custom layers
     units: Positive
     options: dict[str, Any] = Field(default_factory=dict)
     size: Positive | None = None
@@ -363,17 +350,17 @@ class RunConfig(TrainingSettings):
 
     @property
     def custom_layers(self) -> list[str]:
-        """Custom layers or saved models of the run."""
+        """Custom layers of the run."""
         return custom_layers(self.mechanism, self.options)
 
     @property
     def user_parts(self) -> list[str]:
-        """Custom layers, saved models and callbacks of the run."""
+        """Custom layers and callbacks of the run."""
         return [*self.custom_layers, *(entry.callback for entry in self.callbacks)]
 
     @property
     def has_built_in_layer(self) -> bool:
-        """If False, the layer comes from a user's module, a plugin or a saved model."""
+        """If False, the layer comes from a user's module or a plugin."""
         return is_built_in(self.mechanism, self.options)
 
     @property

@@ -24,7 +24,6 @@ from relation_tf.config.run import (
     Seed,
     TrainingSettings,
     name_in,
-    without_former_keys,
 )
 from relation_tf.config.user_code import Plugin, load_plugins, shaping_plugins
 from relation_tf.errors import (
@@ -419,7 +418,7 @@ def load_suite(
         where, values = f"suite {suite}", tomllib.loads(file.read_text(encoding="utf-8"))
     elif str(suite).endswith(".toml"):
         path = expand_home(suite)
-        where, values, folder = str(suite), without_former_keys(_read(path)), path.parent
+        where, values, folder = str(suite), _read(path), path.parent
     else:
         files = [str(file) for file in Path(suite).parent.glob("*.toml")]
         known = [*list_suites(), *files]

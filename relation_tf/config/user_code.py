@@ -160,7 +160,7 @@ _SCOPES = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def custom_digest(layers: Sequence[str], where: str) -> str | None:
-    """Return the digest of the source of custom layers, or of a saved model.
+    """Return the digest of the source of custom layers.
 
     Args:
         layers: The layers of a method, see `relation_tf.networks.mechanisms.custom_layers`.
@@ -209,14 +209,10 @@ def _joined(digests: Sequence[str | None]) -> str | None:
 
 def _digest_of(name: str, where: str, kind: str = "mechanism") -> str | None:
     from relation_tf.networks.mechanisms import find_mechanism
-    from relation_tf.tasks.sources import digest_of_path
 
     try:
-        if kind == "mechanism" and (entry := find_mechanism(name)).input_type == "text":
-            folder = Path(entry.options["path"])
-            if not (folder / "saved_model.pb").is_file():
-                raise ValueError(f"must be a folder with a saved_model.pb. Received: {folder}")
-            return digest_of_path(folder).hex()[:16]
+        if kind == "mechanism":
+            find_mechanism(name)  # names an unknown one
         return layer_digest(name, kind)
     except ValueError as error:
         raise SuiteError(f"{where}: {error}") from error

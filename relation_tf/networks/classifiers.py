@@ -72,7 +72,7 @@ _DECODER_WIDTH = 4  # of the hidden layer, relative to the vector, as in a Trans
 
 def sequence_classifier(
     mechanism: Any,
-    vocabulary_size: int | None,
+    vocabulary_size: int,
     num_classes: int,
     config: NetworkConfig | None = None,
     **changes: Any,
@@ -81,17 +81,15 @@ def sequence_classifier(
 
     Args:
         mechanism: A registered name (`"relation"`, `"contextualizer"` ...), a Keras layer class, an
-            instance (a template, cloned by `from_config`), `"package.module:Name"` or
-            `"saved-model:PATH"`.
-        vocabulary_size: Number of token ids, including 0 (padding); None if the mechanism reads
-            text.
+            instance (a template, cloned by `from_config`), or `"package.module:Name"`.
+        vocabulary_size: Number of token ids, including 0 (padding).
         num_classes: Number of classes.
         config: Settings of the network. Default: `NetworkConfig()`.
         **changes: Fields of `NetworkConfig`, such as `units=32`; they override `config`.
 
     Returns:
         A model from token ids `(batch, tokens)`, with 0 for padding, to probabilities
-        `(batch, num_classes)`. The input is strings `(batch,)` if the mechanism reads text.
+        `(batch, num_classes)`.
 
     Raises:
         ValueError: If an argument is invalid.
@@ -113,7 +111,7 @@ def sequence_classifier(
 
 def pair_classifier(
     mechanism: Any,
-    vocabulary_size: int | None,
+    vocabulary_size: int,
     num_classes: int,
     config: NetworkConfig | None = None,
     **changes: Any,
@@ -142,7 +140,7 @@ def pair_classifier(
 
 def pair_regressor(
     mechanism: Any,
-    vocabulary_size: int | None,
+    vocabulary_size: int,
     config: NetworkConfig | None = None,
     **changes: Any,
 ) -> keras.Model:
@@ -169,7 +167,7 @@ def pair_regressor(
 
 def token_classifier(
     mechanism: Any,
-    vocabulary_size: int | None,
+    vocabulary_size: int,
     num_classes: int,
     config: NetworkConfig | None = None,
     *,
@@ -222,10 +220,6 @@ def token_classifier(
     if from_last_token is not None:
         positive_integer("from_last_token", from_last_token)
     encoder = TextEncoder(mechanism, vocabulary_size, config)
-    if encoder.entry.input_type != "tokens":
-        raise ValueError(
-            f"`mechanism` must read tokens, not text. Received: mechanism={mechanism!r}"
-        )
     (text,) = encoder.inputs(1)
     vectors = encoder.tokens(text)
     if from_last_token is not None:
@@ -263,7 +257,7 @@ class TextEncoder:
     def __init__(
         self,
         mechanism: Any,
-        vocabulary_size: int | None,
+        vocabulary_size: int,
         config: NetworkConfig,
         *,
         prefix: str = "",
@@ -293,21 +287,20 @@ class TextEncoder:
         self.activation = keras.layers.LeakyReLU(_LEAKY_SLOPE, name=f"{prefix}mechanism_activation")
         self.dropout = keras.layers.Dropout(config.dropout, name=f"{prefix}dropout")
         self.embedding = embedding
-        if self.entry.input_type == "tokens":
-            if embedding is None:
-                self._embed(vocabulary_size)
-            self.positions, self.segments, self.convolution = self._positions(), None, None
-            if config.segments:
-                initializer = keras.initializers.get(config.embedding_initializer)
-                self.segments = SegmentEncoding(initializer, name=f"{prefix}segment_embedding")
-            if width := config.short_convolution:
-                self.convolution = ShortConvolution(width, name=f"{prefix}short_convolution")
-            self.head = None  # if one token is read
-            if self.entry.head in _HEADS:
-                initializer = cloned(self.initializer)
-                self.head = _HEADS[self.entry.head](
-                    config.units, kernel_initializer=initializer, name=f"{prefix}head"
-                )
+        if embedding is None:
+            self._embed(vocabulary_size)
+        self.positions, self.segments, self.convolution = self._positions(), None, None
+        if config.segments:
+            initializer = keras.initializers.get(config.embedding_initializer)
+            self.segments = SegmentEncoding(initializer, name=f"{prefix}segment_embedding")
+        if width := config.short_convolution:
+            self.convolution = ShortConvolution(width, name=f"{prefix}short_convolution")
+        self.head = None  # if one token is read
+        if self.entry.head in _HEADS:
+            initializer = cloned(self.initializer)
+            self.head = _HEADS[self.entry.head](
+                config.units, kernel_initializer=initializer, name=f"{prefix}head"
+            )
         self.contextual: Any = None
         if config.contextual is not None:
             self._freeze(config.contextual)
@@ -335,24 +328,14 @@ class TextEncoder:
 
     def _freeze(self, contextual: Any) -> None:
         """Insert frozen contextual embeddings before the mechanism."""
-        if self.entry.input_type != "tokens":
-            raise ValueError(
-                "`contextual` must be None for a mechanism that reads text. "
-                f"Received: contextual={contextual.name!r}"
-            )
         self.contextual = Frozen(copy_of(contextual, name="frozen"), name="contextual")
         # Contextual embeddings were pretrained with sine positions.
         self.positions = SinePositionEncoding(name=f"{self.prefix}positions")
         self.contextual.build((None, None, self.embedding.output_dim))
         self.embedding.trainable = False
 
-    def _embed(self, vocabulary_size: int | None) -> None:
+    def _embed(self, vocabulary_size: int) -> None:
         config = self.config
-        if vocabulary_size is None:
-            raise ValueError(
-                "`vocabulary_size` must be a number for a mechanism that reads tokens. "
-                "Received: vocabulary_size=None"
-            )
         self.embedding = keras.layers.Embedding(
             positive_integer("vocabulary_size", vocabulary_size),
             config.embedding_dim,
@@ -370,11 +353,9 @@ class TextEncoder:
             self.embedding.set_weights([config.embeddings])
 
     def inputs(self, number: int, suffix: str = "") -> list[Any]:
-        """Return the inputs for one text or a pair: token ids or strings."""
+        """Return the inputs for one text or a pair: token ids."""
         names = [f"tokens{suffix}"] if number == 1 else [f"tokens{suffix}_{i}" for i in (1, 2)]
-        text = self.entry.input_type == "text"
-        shape, dtype = ((), "string") if text else ((None,), "int32")
-        return [keras.Input(shape, dtype=dtype, name=name) for name in names]
+        return [keras.Input((None,), dtype="int32", name=name) for name in names]
 
     def dense(self, name: str, units: int, activation: str | None = None, **kwargs: Any) -> Any:
         """Return a Dense layer with the configured initializer."""
@@ -434,9 +415,7 @@ class TextEncoder:
         return self.layers[name]
 
     def _features(self, text: Any, hidden_name: str, segment: int) -> Any:
-        reads_text = self.entry.input_type == "text"
-        mixed = self.mechanism(text) if reads_text else self._mixed(text, segment)
-        hidden = self._hidden(mixed, hidden_name)
+        hidden = self._hidden(self._mixed(text, segment), hidden_name)
         return hidden[:, 0] if len(hidden.shape) == 3 else hidden
 
     def _hidden(self, mixed: Any, hidden_name: str) -> Any:

@@ -134,14 +134,12 @@ _BUILT_IN = {
 for _name, _entry in _BUILT_IN.items():
     MECHANISMS.add(_name, _entry, __name__)
 
-_SAVED_MODEL = "saved-model:"
-
 
 def find_mechanism(name: str) -> Mechanism:
-    """Return the entry of a registered name, `"package.module:Name"` or `"saved-model:PATH"`.
+    """Return the entry of a registered name or `"package.module:Name"`.
 
     Raises:
-        UnknownNameError: If the name is none of these.
+        UnknownNameError: If the name is neither.
         SuiteError: If a custom layer is given without the colon.
 
     Example:
@@ -151,10 +149,6 @@ def find_mechanism(name: str) -> Mechanism:
         'my_package.my_module:MyLayer'
     """
     if name not in MECHANISMS:
-        if name.startswith(_SAVED_MODEL):
-            options = {"path": name.removeprefix(_SAVED_MODEL)}
-            path = "saved_model:SavedModelEncoder"
-            return _vector(path, size=None, input_type="text", options=options)
         if ":" in name:
             return Mechanism(name)
         package, dot, layer = name.rpartition(".")
@@ -164,7 +158,7 @@ def find_mechanism(name: str) -> Mechanism:
                 f"unknown mechanism {quote(name)}.{hint} A custom layer must be "
                 f"'package.module:Name', such as {quote(f'{package}:Name')}."
             )
-    return MECHANISMS.find(name, "'saved-model:PATH', or 'package.module:Name' for a custom layer")
+    return MECHANISMS.find(name, "or 'package.module:Name' for a custom layer")
 
 
 def make_layer(
@@ -324,7 +318,7 @@ def _table(options: Any) -> Mapping[str, Any]:
 
 
 def custom_layers(mechanism: str, options: Mapping[str, Any]) -> list[str]:
-    """Return the custom layers or saved models that a mechanism uses: names not registered.
+    """Return the custom layers that a mechanism uses: names not registered.
 
     Example:
         >>> custom_layers("encoder", {"mechanism": "my_module:MyLayer"})

@@ -8,7 +8,7 @@ from .glove import read_glove
 from .listing import examples
 from .metrics import score
 from .plain_text import read_plain_text
-from .rows import Ragged, Texts
+from .rows import Ragged
 from .sources import Folders, Missing, TaskSource, search
 from .tables import Table, read_tsv
 from .task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
@@ -34,7 +34,6 @@ __all__ = [
     "TaskSource",
     "TaskText",
     "TextSplit",
-    "Texts",
     "Vocabulary",
     "dates",
     "examples",

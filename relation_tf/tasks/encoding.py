@@ -22,7 +22,7 @@ from relation_tf.tasks.datasets import cut
 from relation_tf.tasks.diagnostics import LabelledTokens, Symbols
 from relation_tf.tasks.generated import GENERATED, Characters, GeneratedTask
 from relation_tf.tasks.plain_text import Lines
-from relation_tf.tasks.rows import START, Ragged, Texts
+from relation_tf.tasks.rows import START, Ragged
 from relation_tf.tasks.sources import (
     TaskSource,
     digest_of_file,
@@ -46,11 +46,6 @@ _CUT = "validation"  # split cut from the training rows
 VALIDATION = 0.1
 """Share of the training rows for early stopping, for tasks without a validation split."""
 
-_WITHOUT_EFFECT = {
-    "byte": ("vocabulary_size",),  # there are 256 bytes
-    "text": ("start_token", "vocabulary_size", "max_length"),  # the network reads the text itself
-}
-
 _FORMAT = 9  # increase it after any change of the files or of reading, truncating or splitting
 
 
@@ -59,12 +54,12 @@ class EncodedSplit:
     """Encoded split of a task.
 
     Attributes:
-        inputs: Rows of each input: token ids, or text with `tokens="text"`.
+        inputs: Token ids of the rows of each input.
         labels: As in `TextSplit`.
         index: As in `TextSplit`.
     """
 
-    inputs: tuple[Ragged | Texts, ...]
+    inputs: tuple[Ragged, ...]
     labels: np.ndarray | None
     index: np.ndarray
 
@@ -73,7 +68,7 @@ class EncodedSplit:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens (characters for text) of each row, shape `(inputs, rows)`."""
+        """Number of tokens of each row, shape `(inputs, rows)`."""
         return np.stack([rows.lengths for rows in self.inputs])
 
 
@@ -83,8 +78,8 @@ class EncodedTask:
 
     Attributes:
         task: The task.
-        vocabulary: Vocabulary of the training rows; None for text inputs. For generated
-            tasks, the characters or symbols of the sources.
+        vocabulary: Vocabulary of the training rows; for generated tasks, the characters or symbols
+            of the sources.
         splits: Encoded splits; those of a group are named by `Task.split_of`.
         validation: Split for early stopping; "validation" if it was cut from "train". Each member
             of a group has its own.
@@ -97,7 +92,7 @@ class EncodedTask:
     """
 
     task: Task
-    vocabulary: Vocabulary | Characters | Symbols | None
+    vocabulary: Vocabulary | Characters | Symbols
     splits: Mapping[str, EncodedSplit]
     validation: str
     digest: str
@@ -169,8 +164,7 @@ def load_task(
         source: Source of the data, see `find_source`.
         data: Folder with the files.
         tfds_folder: TFDS folder; by default the default of TFDS.
-        tokens: `"word"`, `"wordpiece"`, `"byte"` for the bytes of the text in UTF-8, or `"text"`
-            for networks that tokenize text themselves.
+        tokens: `"word"` or `"wordpiece"`.
         start_token: If True, put the token `[START]` before each text.
         validation_split: Share of the training rows, in (0, 1), for early stopping; stratified by
             class. Default: the validation split of the task, or a share of `VALIDATION` if the task
@@ -207,7 +201,6 @@ def load_task(
     except ValidationError as error:
         raise DataError(f"load_task: {first_fault(error, Reading)}") from error
     chosen = reading.model_dump(exclude_defaults=True)
-    _refuse(chosen, _WITHOUT_EFFECT.get(tokens, ()), f"with tokens={tokens!r}")
     if start_token and max_length == 1:
         raise DataError(
             "max_length must be 2 or more with start_token: the start token counts. Received: "
@@ -266,7 +259,7 @@ def load_task(
         splits = _with_validation(task, text.splits, shares, split_seed)
         notes = (*text.notes, *_notes_on_rows(found, text.splits, splits))
         words = given
-        if words is None and tokens != "text":
+        if words is None:
             train = [task.split_of(each, "train") for each in task.each()]
             names = [name for name in splits if vocabulary == "all" or name in train]
             rows = [row for name in names for column in splits[name].texts for row in column]
@@ -352,7 +345,7 @@ def _refuse(chosen: Mapping[str, Any], names: Iterable[str], where: str) -> None
 
 def _write(
     folder: Path,
-    vocabulary: Vocabulary | None,
+    vocabulary: Vocabulary,
     splits: Mapping[str, TextSplit],
     notes: Sequence[str],
     max_length: int | None,
@@ -364,17 +357,12 @@ def _write(
         if split.labels is not None:
             arrays["labels"] = split.labels
         for i, texts in enumerate(split.texts):
-            if vocabulary is None:
-                raw = Texts.join(texts)
-                arrays |= {f"rows{i}": raw.data, f"offsets{i}": raw.offsets}
-            else:
-                encoded = vocabulary.encode(texts, max_length)
-                arrays |= {f"rows{i}": encoded.ids, f"offsets{i}": encoded.offsets}
+            encoded = vocabulary.encode(texts, max_length)
+            arrays |= {f"rows{i}": encoded.ids, f"offsets{i}": encoded.offsets}
         keys[name] = [*arrays]
         for key, array in arrays.items():
             np.save(folder / f"{name}.{key}.npy", array)
-    words = None if vocabulary is None else vocabulary.to_json()
-    about = {"vocabulary": words, "arrays": keys, "notes": notes}
+    about = {"vocabulary": vocabulary.to_json(), "arrays": keys, "notes": notes}
     (folder / "task.json").write_text(json.dumps(about), encoding="utf-8")
 
 
@@ -382,7 +370,6 @@ def _read(
     folder: Path, source: TaskSource, validation: str, digests: Mapping[str, str]
 ) -> EncodedTask:
     about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
-    rows = Texts if about["vocabulary"] is None else Ragged
     splits = {}
     for name, keys in about["arrays"].items():
         arrays = {
@@ -391,9 +378,9 @@ def _read(
             for key in keys
         }
         inputs = sum(key.startswith("rows") for key in keys)
-        texts = (rows(arrays[f"rows{i}"], arrays[f"offsets{i}"]) for i in range(inputs))
+        texts = (Ragged(arrays[f"rows{i}"], arrays[f"offsets{i}"]) for i in range(inputs))
         splits[name] = EncodedSplit(tuple(texts), arrays.get("labels"), arrays["index"])
-    vocabulary = about["vocabulary"] and Vocabulary.from_json(about["vocabulary"])
+    vocabulary = Vocabulary.from_json(about["vocabulary"])
     digest, notes = joined_digest(digests), tuple(about["notes"])
     return EncodedTask(
         source.task, vocabulary, splits, validation, digest, source, notes, digests=digests

@@ -47,9 +47,6 @@ def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterato
         known = (task.vocabulary, task.targets or task.vocabulary)
         for name, column, vocabulary in zip(declared.inputs, rows.inputs, known, strict=False):
             (values,) = column.pad(np.array([row]))
-            if vocabulary is None:
-                lines.append(f"{name}: {_first(values.split())}")
-                continue
             ids = values[: column.lengths[row]].tolist()
             of_id = {number: word for word, number in vocabulary.words.items()}
             lines.append(f"{name}: {_first([of_id[i] for i in ids])}")
@@ -214,7 +211,7 @@ def _described(task: EncodedTask) -> str:
         ),
         "mean tokens": mean,
         "longest": longest,
-        "vocabulary": "none, text" if task.vocabulary is None else f"{task.vocabulary.size:,}",
+        "vocabulary": f"{task.vocabulary.size:,}",
     }
     words = facts["classes"] or ()
     for name, split in task.splits.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -70,48 +69,3 @@ class Ragged:
         padded = np.zeros(kept.shape, np.int32)
         padded[kept] = self.ids[(starts[:, None] + column)[kept]]
         return padded
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Rows of text, for networks that tokenize text themselves.
-
-    Attributes:
-        data: UTF-8 bytes of all rows, `uint8`.
-        offsets: Start of each row, and the end of the last row, `int64`.
-    """
-
-    data: np.ndarray
-    offsets: np.ndarray
-
-    @classmethod
-    def join(cls, texts: Iterable[str]) -> Self:
-        """Concatenate texts, one row per text."""
-        rows = [text.encode() for text in texts]
-        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        return cls(np.frombuffer(b"".join(rows), np.uint8), offsets)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @functools.cached_property
-    def lengths(self) -> np.ndarray:
-        """Number of characters of each row."""
-        return np.array([len(self._text(row)) for row in range(len(self))], np.int64)
-
-    def pad(self, rows: np.ndarray) -> np.ndarray:
-        """Return some rows as one array, without padding.
-
-        Returns:
-            Array of `str` objects of shape `(rows,)`.
-
-        Example:
-            >>> Texts.join(["So good.", "Naïve"]).pad(np.array([1, 0])).tolist()
-            ['Naïve', 'So good.']
-        """
-        texts = np.empty(len(rows), object)
-        texts[:] = [self._text(row) for row in rows]
-        return texts
-
-    def _text(self, row: int) -> str:
-        return self.data[self.offsets[row] : self.offsets[row + 1]].tobytes().decode()

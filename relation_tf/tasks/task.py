@@ -15,7 +15,7 @@ from relation_tf.settings import Positive, Settings, Share
 from relation_tf.tasks.tables import readable
 
 Timed = Literal["", "decoding", "training"]
-Tokens = Literal["word", "wordpiece", "byte", "text"]
+Tokens = Literal["word", "wordpiece"]
 VocabularyTexts = Literal["train", "all"] | Annotated[list[str], Field(min_length=1)]
 VocabularySize = Annotated[int, Field(ge=3, lt=2**31)]
 Value = TypeVar("Value")

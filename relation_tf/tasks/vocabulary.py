@@ -18,21 +18,21 @@ from relation_tf.tasks.rows import PADDING, START, UNKNOWN, Ragged
 WORDPIECES = 8000
 """Default size of a WordPiece vocabulary."""
 
-_KINDS: Mapping[type, Literal["word", "wordpiece", "byte"]] = {
-    models.WordLevel: "word", models.WordPiece: "wordpiece", models.BPE: "byte"
-}  # fmt: skip
+_KINDS: Mapping[type, Literal["word", "wordpiece"]] = {
+    models.WordLevel: "word",
+    models.WordPiece: "wordpiece",
+}
 _CHARACTERS = 1000  # largest number of characters in a WordPiece vocabulary, as in BERT
 _PART = 2**20  # characters encoded at once
 _WORDS = 500_000  # words whose ids are kept, about 100 MB
 
 
 class Vocabulary:
-    """Vocabulary of words, word pieces or bytes; id 0 is padding. See `Vocabulary.train`.
+    """Vocabulary of words or word pieces; id 0 is padding. See `Vocabulary.train`.
 
     `"word"`: lower case, punctuation split from words; id 1 is unknown. `"wordpiece"`: as uncased
     BERT: lower case without accents, words are split into the longest known pieces, with `##`
-    before pieces inside a word; id 1 is unknown. `"byte"`: byte b of the text in UTF-8 has id
-    `b + 1`; none is unknown.
+    before pieces inside a word; id 1 is unknown.
 
     Example:
         >>> vocabulary = Vocabulary.train(["It works, it does."])
@@ -54,7 +54,7 @@ class Vocabulary:
         cls,
         texts: Iterable[str],
         max_size: int | None = None,
-        tokens: Literal["word", "wordpiece", "byte"] = "word",
+        tokens: Literal["word", "wordpiece"] = "word",
         *,
         start_token: bool = False,
         spaced: bool = False,
@@ -62,34 +62,24 @@ class Vocabulary:
         """Build a vocabulary from a text; the same text gives the same ids in every process.
 
         Args:
-            texts: Training text; `"wordpiece"` iterates over it twice, `"byte"` does not use it.
+            texts: Training text; `"wordpiece"` iterates over it twice.
             max_size: Largest number of ids, including padding and unknown. Default: all words, or
-                `WORDPIECES` pieces. Must be None for `"byte"`.
+                `WORDPIECES` pieces.
             tokens: `"word"`: all words, the most frequent first. `"wordpiece"`: all characters, at
                 the start of and inside a word, then merges of the most frequent neighbors.
-                `"byte"`: the 256 bytes; `words` has them as characters, as in GPT-2.
-            start_token: If True, each encoded text begins with `[START]` (id 2, after bytes 257).
+            start_token: If True, each encoded text begins with `[START]` (id 2).
             spaced: If True, words are already divided by spaces: punctuation within words is kept
                 (`"wordpiece"` splits it in any case).
 
         Raises:
             TypeError: If `texts` is an iterator and `tokens` is `"wordpiece"`.
-            ValueError: If `max_size` is given and `tokens` is `"byte"`.
 
         Example:
             >>> pieces = Vocabulary.train(["low lower lowest new newer"], tokens="wordpiece")
             >>> words = {i: piece for piece, i in pieces.words.items()}
             >>> [words[i] for i in pieces.encode(["Newest!"]).ids]
             ['ne', '##we', '##s', '##t', '[UNK]']
-            >>> Vocabulary.train([], tokens="byte").encode(["Aé"]).ids.tolist()
-            [66, 196, 170]
         """
-        if tokens == "byte":
-            if max_size is not None:
-                raise ValueError(
-                    f"max_size must be None for tokens='byte'. Received: max_size={max_size}"
-                )
-            return cls(_bytes(start_token))
         special = [PADDING, UNKNOWN, START] if start_token else [PADDING, UNKNOWN]
         if tokens == "wordpiece":
             if isinstance(texts, Iterator):
@@ -106,7 +96,7 @@ class Vocabulary:
 
         Raises:
             ValueError: If it has no padding with id 0, has an id that is not below the number of
-                words, or is of another kind, such as BPE with merges.
+                words, or is of another kind, such as BPE.
         """
         tokenizer = Tokenizer.from_str(text)
         tokenizer.no_truncation()
@@ -114,18 +104,14 @@ class Vocabulary:
         ids, model = tokenizer.get_vocab(), tokenizer.model
         if type(model) not in _KINDS:
             raise ValueError(
-                f"its model must be WordLevel, WordPiece or BPE. Received: {type(model).__name__}"
+                f"its model must be WordLevel or WordPiece. Received: {type(model).__name__}"
             )
-        unknown = getattr(model, "unk_token", None)
-        if unknown is not None and unknown not in ids:
-            raise ValueError(f"its unknown word {unknown!r} is missing")
+        if model.unk_token not in ids:
+            raise ValueError(f"its unknown word {model.unk_token!r} is missing")
         if ids.get(PADDING) != 0:
             raise ValueError(f"{PADDING} must have id 0. Received: {ids.get(PADDING)}")
         if (largest := max(ids.values())) >= len(ids):
             raise ValueError(f"ids must be 0 to {len(ids) - 1:,}. Received: {largest:,}")
-        known = _bytes(start_token=START in ids)
-        if isinstance(model, models.BPE) and tokenizer.to_str() != known.to_str():
-            raise ValueError("a BPE vocabulary must be the 256 bytes that tokens='byte' writes")
         return cls(tokenizer)
 
     @classmethod
@@ -145,7 +131,7 @@ class Vocabulary:
         return self._tokenizer.to_str()
 
     @property
-    def kind(self) -> Literal["word", "wordpiece", "byte"]:
+    def kind(self) -> Literal["word", "wordpiece"]:
         """Kind of the ids, as `tokens` of `Vocabulary.train`."""
         return _KINDS[type(self._tokenizer.model)]
 
@@ -182,11 +168,7 @@ class Vocabulary:
         first = [] if start is None else [start]
         encode = functools.lru_cache(_WORDS)(self._encode_word)
 
-        of_bytes = self.kind == "byte"
-
         def row(text: str) -> list[int]:
-            if of_bytes:
-                return [*first, *(byte + 1 for byte in text.encode())][:max_length]
             # Words between spaces do not depend on each other.
             words = map(encode, text.split(" "))
             return [*first, *itertools.chain.from_iterable(words)][:max_length]
@@ -204,19 +186,6 @@ class Vocabulary:
 
     def _encode_word(self, word: str) -> list[int]:
         return list(self._tokenizer.encode(word, add_special_tokens=False).ids)
-
-
-def _bytes(start_token: bool) -> Tokenizer:
-    """Return the bytes as a tokenizer that never merges two of them."""
-    split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    # Printable bytes are their own characters; the others have those after 255, in order.
-    known, others = {*split.alphabet()}, map(chr, itertools.count(256))
-    characters = [c if c in known else next(others) for c in map(chr, range(256))]
-    special = [START] if start_token else []
-    ids = {token: i for i, token in enumerate([PADDING, *characters, *special])}
-    tokenizer = Tokenizer(models.BPE(ids, []))
-    tokenizer.pre_tokenizer = split
-    return tokenizer
 
 
 def _train_words(

@@ -54,7 +54,6 @@ def build_networks(
         if task.task.members:
             models = networks.multi_task_networks(config.mechanism, **settings)
         elif task.task.written:
-            assert task.vocabulary is not None  # of a task that is written
             assert task.targets is not None  # the same
             return [_encoder_decoder(config, task.vocabulary.size, task.targets.size)]
         else:
@@ -191,10 +190,10 @@ def _run_settings(config: RunConfig) -> dict[str, Any]:
 
 
 def _settings(config: RunConfig, encoded: EncodedTask) -> dict[str, Any]:
-    task, vocabulary = encoded.task, encoded.vocabulary
+    task = encoded.task
     settings = {
         **_run_settings(config),
-        "vocabulary_size": None if vocabulary is None else vocabulary.size,
+        "vocabulary_size": encoded.vocabulary.size,
         **_contextual(config, _source(config, config.seed_of("init"))),
     }
     if task.members:

@@ -153,7 +153,6 @@ class StepTimer(PassTimer):
 
     def _build_network(self, seed: int) -> NextTokenNetwork:
         keras.utils.set_random_seed(seed)
-        assert self.task.vocabulary is not None  # of a task that is timed
         return _next_token_network(self.config, self.task.vocabulary.size)
 
     def _build(self, seed: int) -> keras.Model:

@@ -84,20 +84,20 @@ def test_each_byte_of_a_result_counts(finished: Finished) -> None:
     assert damage(run) is None
 
 
-def test_files_can_be_added_and_weights_deleted(finished: Finished) -> None:
+def test_files_can_be_added_and_models_deleted(finished: Finished) -> None:
     folder = finished("RTE")
     config = folder.suite().runs()[0]
     run = folder.run(config)
-    (run / "weights.npz").write_bytes(b"weights")
+    (run / "model.keras").write_bytes(b"weights")
     write_result(run, read_json(run / RESULT))
     (run / "notes.txt").write_text("mine")
-    flip(run / "weights.npz")
+    flip(run / "model.keras")
     assert not folder.is_done(config)
-    (run / "weights.npz").unlink()
+    (run / "model.keras").unlink()
     assert folder.is_done(config)
 
 
-@pytest.mark.parametrize("name", ["model.keras", "weights.npz"])
+@pytest.mark.parametrize("name", ["model.keras", "vocabulary.json"])
 def test_reports_check_sizes_of_models_and_other_uses_their_content(
     finished: Finished, name: str
 ) -> None:
@@ -129,20 +129,6 @@ def test_a_damaged_model_is_not_loaded(finished: Finished) -> None:
     write_json(run / RESULT, {**read_json(run / RESULT), "files": {"model.keras": {}}})
     with pytest.raises(SuiteError, match=r"result\.json: damaged: its content has changed"):
         relation_tf.load(run)
-
-
-def test_a_killed_prediction_is_not_damage(finished: Finished) -> None:
-    """Files that `predict` is replacing have no checksums until it ends."""
-    folder = finished("RTE", predictions=True)
-    config = folder.suite().runs()[0]
-    run = folder.run(config)
-    write_result(run, read_json(run / RESULT), changing=("predictions", "manifest.json"))
-    flip(next((run / "predictions").iterdir()))
-    flip(run / "manifest.json")
-    assert folder.is_done(config)
-    write_result(run, read_json(run / RESULT))
-    flip(run / "manifest.json")
-    assert not folder.is_done(config)
 
 
 @pytest.mark.parametrize("name", [RESULT, "predictions/RTE.test.tsv"])

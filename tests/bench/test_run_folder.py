@@ -118,20 +118,6 @@ def test_only_differing_keys_of_a_table_are_shown(finished, suite, changes, mess
     assert str(error.value).startswith(f"{path}: this run was done with {message}. Choose another")
 
 
-def test_a_key_that_had_only_its_remaining_value_is_ignored(finished, tmp_path, suite):
-    """Earlier versions had the key, so that their folders are read and resumed."""
-    folder, path = finished()
-    run = suite().runs()[0]
-    (tmp_path / "suite.toml").write_text(f'embedding_updates = "dense"\n{suite().to_toml()}')
-    assert RunFolder(tmp_path).suite() == suite()
-    config = run.model_dump(mode="json")
-    write_json(path / "config.json", config | {"embedding_updates": "dense"})
-    folder.check_configuration(run)
-    write_json(path / "config.json", config | {"embedding_updates": "rows"})
-    with pytest.raises(SuiteError, match="was done with embedding_updates = 'rows'"):
-        folder.check_configuration(run)
-
-
 def test_a_run_from_before_keys_existed_is_done(finished, suite):
     folder, path = finished()
     older = read_json(path / "config.json")

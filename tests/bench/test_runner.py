@@ -80,7 +80,6 @@ def test_run_folder_has_the_documented_files(tmp_path, run, suite):
     folder = tmp_path / "out" / "runs" / "MNLI" / "relation-8" / "seed-2"
     assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {
         "config.json", "manifest.json", "history.csv", "result.json",
-        "weights.npz",  # its test files are short
         "predictions/MNLI-m.dev.tsv", "predictions/MNLI-mm.dev.tsv",
         "predictions/MNLI-m.test.tsv", "predictions/MNLI-mm.test.tsv", "predictions/AX.test.tsv",
     }  # fmt: skip
@@ -168,7 +167,6 @@ def test_changed_layer_is_not_mixed_with_older_runs(tmp_path, run, suite, monkey
     [
         ({"mechanism": "nowhere:Layer"}, "cannot import .*: no such module. .* and the inst"),
         ({"mechanism": "keras.layers:Nothing"}, "cannot import .*'Nothing'"),
-        ({"mechanism": "saved-model:no"}, r"must be a folder with a saved_model\.pb"),
         (
             {"mechanism": "encoder", "options": {"mechanism": "relaton"}},
             r"unknown mechanism 'relaton'\. Did you mean 'relation'\?",
@@ -176,9 +174,7 @@ def test_changed_layer_is_not_mixed_with_older_runs(tmp_path, run, suite, monkey
     ],
 )
 def test_a_layer_that_cannot_be_imported_is_refused_at_once(tmp_path, run, suite, method, message):
-    own = [Method(name="own", **method)]
-    tokens = "text" if "saved-model" in own[0].mechanism else "word"
-    asked = suite(tokens=tokens, method=own)
+    asked = suite(method=[Method(name="own", **method)])
     with pytest.raises(SuiteError, match=f"method own: {message}"):
         run(asked)
     assert not (tmp_path / "out").exists()
@@ -362,32 +358,14 @@ def test_peak_memory_is_of_the_run():
     assert len(held)
 
 
-@pytest.fixture
-def saved_model(tmp_path):
-    """Return the mechanism of a saved model that reads text."""
-    import tensorflow as tf
-
-    class Encoder(tf.Module):
-        """Return True if a sentence has the word."""
-
-        @tf.function(input_signature=[tf.TensorSpec((None,), tf.string)])
-        def __call__(self, text):
-            good = tf.strings.regex_full_match(text, ".*good.*")
-            return tf.cast(tf.stack([good, ~good], axis=1), tf.float32)
-
-    tf.saved_model.save(Encoder(), str(tmp_path / "encoder"))
-    return f"saved-model:{tmp_path / 'encoder'}"
-
-
 @pytest.mark.tensorflow
-def test_methods_with_their_own_tokens(tmp_path, run, saved_model, suite):
-    """A saved model, word vectors and pieces of words in one suite, on built-in data."""
+def test_methods_with_their_own_tokens(tmp_path, run, suite):
+    """Word vectors and pieces of words in one suite, on built-in data."""
     glove = tmp_path / "glove.txt"
     glove.write_text("the " + " ".join(["0.5"] * 12) + "\n")
     methods = [
         Method(mechanism="dan", name="pieces", options={"num_layers": 1}),
         Method(mechanism="dan", name="words", units=4, tokens="word", embeddings="glove"),
-        Method(mechanism=saved_model, name="saved", tokens="text"),
     ]
     asked = suite(**ONE | {"method": methods}, seeds=[1], epochs=1, tokens="wordpiece",
                   vocabulary_size=90)  # fmt: skip
@@ -397,10 +375,9 @@ def test_methods_with_their_own_tokens(tmp_path, run, saved_model, suite):
     assert not results.failures
     runs = {each["method"]: each for each in results.runs}
     sizes = {name: each["manifest"]["data"]["vocabulary"] for name, each in runs.items()}
-    assert (sizes["pieces"], sizes["saved"]) == (90, None)
-    assert sizes["words"] != 90
+    assert sizes["pieces"] == 90 != sizes["words"]
     digests = {name: each["config"]["glove_digest"] for name, each in runs.items()}
-    assert digests["pieces"] is digests["saved"] is None is not digests["words"]
+    assert digests["pieces"] is None is not digests["words"]
 
 
 @pytest.mark.slow

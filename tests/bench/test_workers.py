@@ -8,13 +8,15 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 import types
 
 import pytest
 
 from relation_tf.bench import run_suite, workers
-from relation_tf.bench.workers import End, Returned, RunGroup, Worker, run_in_workers
+from relation_tf.bench.options import RunOptions
+from relation_tf.bench.workers import End, Returned, RunGroup, Worker, run_locally
 from tests.programs import ROOT
 
 PARENT = """
@@ -266,14 +268,17 @@ def test_worker_death_counts_only_during_a_run(tmp_path, suite, monkeypatch, fat
     clock = types.SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr(workers, "time", clock)
 
-    def make():
+    def make(arrived):
         hired.append(Fated(next(left)))
         return hired[-1]
 
-    def wait_for(present, seconds):
-        now[0] += seconds + 1
+    class Arrived(threading.Event):
+        def wait(self, seconds):
+            now[0] += seconds + 1
 
-    run_in_workers([RunGroup(runs, tmp_path)], 1, make, wait_for, told.append, 9)
+    monkeypatch.setattr(workers._Process, "idle_or_new", make)
+    monkeypatch.setattr(workers, "threading", types.SimpleNamespace(Event=Arrived))
+    run_locally([RunGroup(runs, tmp_path)], told.append, RunOptions(run_timeout=9))
     assert ", ".join(f"{event['event']} {event['run'][2]}" for event in told) == expected
     assert len(hired) == len(fates)
     assert all(worker.killed for worker in hired)

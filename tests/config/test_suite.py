@@ -194,8 +194,6 @@ def test_units_are_no_option_of_a_layer(where):
 
 VALUES = {"name": "x", "tasks": ["CoLA"], "method": [{"mechanism": "relation"}]}
 SIZES = {"method": [{"mechanism": name, "units": [8, 9]} for name in ("relation", "fcsr")]}
-SAVED = {"mechanism": "saved-model:x", "name": "saved"}
-READS_TEXT = {"tokens": "text", "method": [SAVED]}
 TWO = {"tasks": ["two"], "group": [GROUP]}
 THREE = {"tasks": ["three"], "group": [{"name": "three", "tasks": ["MR", "CR", "SUBJ"]}]}
 TIMED = {"tasks": ["decode-128"]}
@@ -270,13 +268,7 @@ def of(**method):
          "key 'feature_projection' of method contextualizer-64-adversarial-projected: must be"),
         ({"tasks": ["decode-128"]} | of(learning_rate=0.1),
          "key 'learning_rate' of method contextualizer-64: must be 0.001 for decode-128, which is"),
-        ({"tokens": "text"},
-         "key 'tokens': must be 'word' or 'wordpiece' or 'byte' for method relation-64"),
-        ({"tokens": "byte", "embeddings": "glove"},
-         "key 'embeddings': must be 'random' with tokens = 'byte', where the 256 bytes are the"),
-        ({"method": [SAVED]}, "key 'tokens': must be 'text' for method saved. Received: 'word'"),
-        (READS_TEXT | {"overrides": {"CoLA": {"vocabulary_size": 7}}},
-         "key 'vocabulary_size': must not be set with tokens = 'text'"),
+        ({"tokens": "text"}, "key 'tokens': must be 'word' or 'wordpiece'. Received: 'text'"),
         ({"overrides": {"RTE": {"epochs": 7}}}, "must be a task of the suite: CoLA. Received: 'R"),
         ({"overrides": {"CoLA": {"epoch": 7}}}, "'overrides.CoLA.epoch'. Did you mean 'epochs'?"),
         ({"reference": "relation-46"}, "Did you mean 'relation-64'?"),
@@ -347,8 +339,6 @@ OWN_TOKENS = [
     {"mechanism": "relation"},
     {"mechanism": "dan", "tokens": "word"},
     {"mechanism": "dan", "name": "few", "tokens": "word", "vocabulary_size": 9},
-    {"mechanism": "dan", "tokens": "byte"},
-    SAVED | {"tokens": "text"},
 ]
 PIECES = {"tokens": "wordpiece", "vocabulary_size": 90, "max_length": 7, "embeddings": "glove",
           "start_token": True, "overrides": {"CoLA": {"vocabulary_size": 80}}}  # fmt: skip
@@ -361,8 +351,6 @@ def test_a_method_has_its_own_tokens():
         "relation-64": ("wordpiece", 80, 7, "glove", True),
         "dan-64-word": ("word", None, 7, "glove", True),
         "few": ("word", 9, 7, "glove", True),
-        "dan-64-byte": ("byte", None, 7, "random", True),
-        "saved": ("text", None, None, "random", False),
     }
     assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
     alone = make_suite("here", VALUES | PIECES | {"seeds": 1})

@@ -505,7 +505,6 @@ def test_object_that_is_not_a_layer() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("saved-model:here",), "must map tokens to vectors. Received: saved-model:here"),
         (("gru-encoder-decoder",), "must map tokens to vectors"),
         ((3,), "`mechanism` must be a name"),
         ((Mean, 0), "`units` must be a positive integer. Received: units=0"),

@@ -284,7 +284,7 @@ def test_every_mechanism_runs_by_name(mechanism: str) -> None:
         ({"reversal_weight": "a"}, r"`reversal_weight` must be a non-negative number"),
         ({"network": "plain"}, "`hidden_units` must be None for network='plain'"),
         ({"unitz": 3}, r"unknown network argument 'unitz'. Did you mean 'units'\?"),
-        ({"vocabulary_size": None}, "`vocabulary_size` must be a number"),
+        ({"vocabulary_size": None}, "`vocabulary_size` must be a positive integer"),
         ({"num_classes": None}, r"`num_classes` must be a positive integer\. .*=None$"),
     ],
 )

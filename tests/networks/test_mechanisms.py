@@ -38,15 +38,6 @@ def test_units_set_the_declared_option_unless_it_is_given() -> None:
     assert "units" not in make_layer(find_mechanism("fcsr"), 8, dropout=0.5).get_config()
 
 
-def test_a_saved_model_reads_text_from_its_path() -> None:
-    entry = find_mechanism("saved-model:models/use:4")
-    assert (entry.input_type, entry.head, entry.options) == (
-        "text",
-        "vector",
-        {"path": "models/use:4"},
-    )
-
-
 def test_a_path_is_an_entry() -> None:
     entry = find_mechanism("relation_tf.layers:Relation")
     assert (

@@ -15,9 +15,9 @@ from tests.tasks.equality import same_encoded
     ("name", "settings"),
     [
         ("CoLA", {}),
-        ("STS-B", {"tokens": "text", "validation_split": 0.2}),
+        ("STS-B", {"validation_split": 0.2}),
         ("MNLI", {"tokens": "wordpiece"}),
-        ("MRPC", {"tokens": "byte", "start_token": True}),
+        ("MRPC", {"start_token": True}),
     ],
 )
 def test_cache_returns_the_encoded_task(small_glue, name, settings, monkeypatch):
@@ -45,25 +45,14 @@ def test_changed_file_or_setting_is_encoded_again(small_glue, tmp_path):
     assert load_task("CoLA", data=folder.parent, max_length=3).splits["train"].lengths.max() == 3
 
 
-@pytest.mark.parametrize("tokens", ["word", "wordpiece", "byte", "text"])
+@pytest.mark.parametrize("tokens", ["word", "wordpiece"])
 def test_texts_may_all_be_empty(tmp_path, tokens):
     (tmp_path / "subj.all").write_text("".join(f"{i % 2} \n" for i in range(40)))
     for _ in ("encoded", "from the cache"):
         task = load_task("SUBJ", data=tmp_path, tokens=tokens)
         assert task.splits["train"].lengths.tolist() == [[0] * len(task.splits["train"])]
         batch = task.splits["test"].inputs[0].pad(np.arange(2))
-        assert batch.tolist() == (["", ""] if tokens == "text" else [[0], [0]])
-
-
-def test_text_is_unchanged(small_glue):
-    task = load_task("RTE", data=small_glue, tokens="text")
-    assert task.vocabulary is None
-    lines = (small_glue / "RTE" / "dev.tsv").read_text().splitlines()[1:]
-    for column, rows in zip((1, 2), task.splits["dev"].inputs, strict=True):
-        expected = [line.split("\t")[column] for line in lines]
-        assert rows.pad(np.arange(len(rows))).tolist() == expected
-        assert rows.lengths.tolist() == [len(text) for text in expected]
-    assert task.splits["dev"].lengths.shape == (2, len(lines))
+        assert batch.tolist() == [[0], [0]]
 
 
 @pytest.mark.parametrize("name", ["CoLA", "STS-B"])
@@ -105,11 +94,7 @@ def test_default_validation_split_is_a_tenth_of_train(tmp_path):
     ("arguments", "message"),
     [
         ({"source": "files"}, "task CoLA: needs --data DIR"),
-        ({"tokens": "words"}, "key 'tokens': must be 'word', .* Received: 'words'"),
-        (
-            {"tokens": "byte", "vocabulary_size": 9},
-            "vocabulary_size has no effect with tokens='byte'. Received: vocabulary_size=9",
-        ),
+        ({"tokens": "words"}, "key 'tokens': must be 'word' .* Received: 'words'"),
         ({"max_length": 1, "start_token": True}, "max_length must be 2 or more with start_token"),
         ({"name": "dates", "vocabulary": "all"}, "vocabulary has no effect on dates, which is gen"),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.tasks import Ragged, Texts
+from relation_tf.tasks import Ragged
 
 
 def lists_of(ragged):
@@ -33,17 +33,3 @@ def test_padding_equals_the_loop(rows, data):
     width = max(1, max(lengths[i] for i in chosen))
     expected = [rows[i] + [0] * (width - lengths[i]) for i in chosen]
     assert ragged.pad(np.array(chosen)).tolist() == expected
-
-
-@given(
-    st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=9), max_size=8), st.data()
-)
-@settings(max_examples=100, deadline=None)
-def test_texts_round_trip(texts, data):
-    joined = Texts.join(texts)
-    assert len(joined) == len(texts)
-    assert joined.lengths.tolist() == [len(text) for text in texts]
-    chosen = data.draw(st.lists(st.sampled_from(range(len(texts))), max_size=8)) if texts else []
-    batch = joined.pad(np.array(chosen, int))
-    assert batch.shape == (len(chosen),)
-    assert batch.tolist() == [texts[i] for i in chosen]

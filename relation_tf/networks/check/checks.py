@@ -140,7 +140,7 @@ def _refuse_wrong_options(subject: Subject) -> None:
 def _entry(layer_or_name: Any) -> Mechanism:
     """Return the registry entry of the layer and import its class."""
     entry = entry_of(layer_or_name)
-    if entry.input_type == "text" or entry.output_type == "sequence":
+    if entry.output_type == "sequence":
         raise ValueError(f"the layer must map tokens to vectors. Received: {layer_or_name}")
     if not isinstance(entry.factory, str):
         return entry

@@ -257,8 +257,6 @@ def _still_improving(run: Mapping[str, Any], history: pd.DataFrame) -> bool:
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
             "xla", "op_determinism", "onednn")  # fmt: skip
-# For runs of versions that did not record it.
-_BEFORE = {"optimizer": "adam", "vary": "init,order"}
 # Data differs between tasks, and pre-training between seeds; data is compared within a task.
 _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "options", "size",
              "sized_by", "seed", "source", "data_digest", "data_digests", "custom_task", "group",
@@ -282,7 +280,7 @@ def provenance(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
         "versions": _distinct(versions),
     }
     for key in _MACHINE:
-        values = (manifest.get(key, _BEFORE.get(key)) for manifest in manifests)
+        values = (manifest.get(key) for manifest in manifests)
         facts[key] = _distinct(map(_shown, values))
     return facts
 
@@ -315,7 +313,7 @@ def warnings_of_runs(results: Results) -> Iterator[Statement]:
 def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     """Yield differences between runs in versions and hardware."""
     flat = [
-        {key: manifest.get(key, _BEFORE.get(key)) for key in _MACHINE} | manifest["versions"]
+        {key: manifest.get(key) for key in _MACHINE} | manifest["versions"]
         for manifest in manifests
     ]
     for key in dict.fromkeys(key for record in flat for key in record):
@@ -325,7 +323,7 @@ def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[Statemen
 def unlike_pretraining(settings: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     """Yield differences between the settings of pre-training folders."""
     for key in dict.fromkeys(key for x in settings for key in x):
-        values = dict.fromkeys(_shown(x.get(key, _BEFORE.get(key))) for x in settings)
+        values = dict.fromkeys(_shown(x.get(key)) for x in settings)
         if len(values) > 1:
             yield state("unlike_pretraining", key=key, values=[*values])
 

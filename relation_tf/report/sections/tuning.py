@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from relation_tf.errors import SuiteError
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Cell, Column, Row, Section, Table, blocks
-from relation_tf.report.drawing import Panel, Picture, Style
 from relation_tf.report.scores import Scores
 from relation_tf.report.text import Statement, state
 from relation_tf.tasks.metrics import find_metric
 from relation_tf.words import number
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from relation_tf.bench.results import Results
     from relation_tf.bench.sweeping import RangeWarning
     from relation_tf.config.method import Sweep
@@ -91,7 +86,7 @@ class Tuning(Section):
     heading = "Tuning"
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
-        """Return a figure and a table of the validation scores of all settings."""
+        """Return a table of the validation scores of all settings."""
         results = data.results
         if results is None or len(results.parts) > 1:  # each suite's own report shows its sweep
             return []
@@ -101,39 +96,24 @@ class Tuning(Section):
         from relation_tf.bench.sweeping import described, means_of
 
         sweep = suite.sweep
-        means, key = means_of(suite, table), _key_of_columns(sweep)
-        rows, curves = [], {}
-        for task in suite.tasks:
-            methods = [name for name in data.styles if (task, name) in means]
-            rows += [row for name in methods for row in _rows(suite, sweep, task, name, means)]
-            if methods:
-                curves[task] = {x: _curve(suite, sweep, task, means[task, x]) for x in methods}
+        means = means_of(suite, table)
+        rows = [
+            row
+            for task in suite.tasks
+            for name in data.styles
+            if (task, name) in means
+            for row in _rows(suite, sweep, task, name, means)
+        ]
         return blocks(
             "tuning.jinja",
             described=described(sweep),
-            picture=sweep_picture(key, sweep.values[key], curves, data.styles),
             table=Table("Table: sweep", _columns(sweep), rows, by_task=True),
-            others=len(sweep.values) > 1,
         )
 
 
 def _key_of_columns(sweep: Sweep) -> str:
     """Return the key with the most values: each has a column, settings of other keys have rows."""
     return max(sweep.values, key=lambda key: len(sweep.values[key]))
-
-
-def _curve(suite: Suite, sweep: Sweep, task: str, means: Sequence[float]) -> list[float]:
-    """Return the best score of each value of the key with the most values, in display units."""
-    key, metric = _key_of_columns(sweep), find_metric(suite.find_task(task).metrics[0])
-    best = max if metric.higher_is_better else min
-    scored = [*zip(sweep.combinations(), means, strict=True)]
-    return [
-        metric.points * best(
-            (mean for settings, mean in scored if settings[key] == value and not pd.isna(mean)),
-            default=math.nan,
-        )
-        for value in sweep.values[key]
-    ]  # fmt: skip
 
 
 def _columns(sweep: Sweep) -> list[Column]:
@@ -159,70 +139,3 @@ def _rows(
         shown = "" if pd.isna(mean) else number(factor * mean, digits)
         rows.setdefault(others, [method, *others]).append(Cell(shown, bold=settings == chosen))
     return [Row(cells, task) for cells in rows.values()]
-
-
-Curves = Mapping[str, Sequence[float]]
-
-
-def sweep_picture(
-    key: str, values: Sequence[Any], curves: Mapping[str, Curves], styles: Mapping[str, Style]
-) -> Picture | None:
-    """Return a panel per task with the score of each method by the value of a setting.
-
-    Args:
-        key: The setting.
-        values: Its values.
-        curves: Task -> method -> scores in display units, one for each value; NaN if a run
-            diverged or failed.
-        styles: Style of each method.
-
-    Returns:
-        The picture, or None if the values are not at least three numbers.
-
-    Example:
-        >>> from relation_tf.report.drawing import styles
-        >>> curves = {"CoLA": {"relation": [3.0, 8.5, math.nan]}}
-        >>> relation = styles(["relation"])
-        >>> picture = sweep_picture("learning_rate", [1e-3, 1e-2, 1e-1], curves, relation)
-        >>> print(picture.panels[0].alt)
-        CoLA, validation score by learning_rate: relation 3 at 0.001, 8.5 at 0.01.
-        >>> sweep_picture("initializer", ["zeros", "ones"], curves, relation) is None
-        True
-    """
-    numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in values)
-    if not numeric or len(values) < 3:
-        return None
-    order = sorted(values)
-    panels = []
-    for task, curves_of in curves.items():
-        points = {
-            name: [scores[values.index(value)] for value in order]
-            for name, scores in curves_of.items()
-        }
-        words = []
-        for name, scores in points.items():
-            finite = [pair for pair in zip(order, scores, strict=True) if not math.isnan(pair[1])]
-            listed = ", ".join(f"{score:.6g} at {value:g}" for value, score in finite)
-            words.append(f"{name} {listed or 'no finite score'}")
-        alt = f"{task}, validation score by {key}: {'; '.join(words)}."
-        panels.append(Panel(task, alt, partial(_draw_curves, key, order, points, styles)))
-    title = f"Validation score by {key}, by task and method."
-    return Picture("sweep", title, panels, size=(3.4, 2.3), left=0.7, bottom=0.5, legend=styles)
-
-
-def _draw_curves(
-    key: str,
-    values: Sequence[float],
-    curves: Mapping[str, Sequence[float]],
-    styles: Mapping[str, Style],
-    ax: Axes,
-) -> None:
-    for name, scores in curves.items():
-        style = styles[name]
-        ax.plot(values, scores, **style.line, marker=style.marker, markersize=5, clip_on=False)
-    if 0 < 8 * values[0] <= values[-1]:
-        ax.set_xscale("log")
-    ax.set_xticks(values, [f"{value:g}" for value in values])
-    ax.minorticks_off()
-    ax.set(xlabel=key, ylabel="validation score")
-    ax.grid(axis="y")
