@@ -15,7 +15,13 @@ def test_tables_of_a_measured_file(tmp_path):
     file = tmp_path / "gpu.csv"
     for backend, seconds in (("torch", 0.032768), ("jax", 0.065536)):
         for form in ("layer", "causal"):
-            gpu._append(file, gpu.Result(backend, "GPU", "relation", form, 2048, seconds))
+            gpu._append(
+                file,
+                gpu.Result(backend, "GPU", "relation", form, 2048, seconds, seconds / 2, seconds),
+            )
     every, causal = gpu.tables(file)
-    assert every.splitlines()[2] == "| relation | 1 |  |  | 0.5 |  |  |  |"
-    assert causal.splitlines()[2] == "| relation | 1 |  |  | 0.5 |" + "  |" * 9
+    assert every.splitlines()[2] == "| relation | 1 (1-2) |  |  | 0.5 (0.5-1) |  |  |  |"
+    assert (
+        causal.splitlines()[2]
+        == "| relation | 1 (1-2) |" + "  |" * 5 + " 0.5 (0.5-1) |" + "  |" * 3
+    )
