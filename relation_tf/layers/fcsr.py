@@ -201,6 +201,8 @@ class FOFE(BaseLayer):
     number of tokens, until weights are below the precision of float32. With a slow decay they are
     computed hierarchically in blocks of tokens. On JAX there is no forward-mode derivative.
 
+    `keras.layers.TimeDistributed` supports only layers with one output, so not this one.
+
     Args:
         decay: Factor in [0, 1) by which the weight of a token decreases per position of distance.
             With 0 a context is the neighbour.

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable
 from typing import Any
 
-import keras
 from keras import ops
 
 from relation_tf.layers.masking import causal_mask, join_chunks, part, split_tokens
 
 CHUNK = 64  # Maximum number of tokens of a chunk.
+_LEVELS = 3  # Each halves the steps of a loop over an unknown number of chunks.
 
 
 def decays_between(log_decays: Any) -> Any:
@@ -70,37 +69,47 @@ def joined(chunks: Any, length: Any, batch: Any = None) -> Any:
 
 
 def states_before(
-    transitions: Any, updates: Any, apply: Callable[[Any, Any], Any] = operator.mul
+    transitions: Any,
+    updates: Any,
+    apply: Callable[[Any, Any], Any] = operator.mul,
+    levels: int = _LEVELS,
 ) -> Any:
     """Return the state before each chunk, from `S_n = A_n * S_{n-1} + B_n` and `S_0 = 0`.
+
+    Pairs of chunks are joined to chunks of twice the size, and these again, up to one chunk. If
+    the number of chunks is unknown, a loop starts after `levels` times.
 
     Args:
         transitions: The factors A, of shape `(chunks, ...)`, broadcast to the shape of `updates`.
         updates: The summands B, of shape `(chunks, ...)`.
-        apply: Function of A and S that returns their product; by default of their entries.
+        apply: Associative function of A and S that returns their product; by default of their
+            entries.
+        levels: Number of times that pairs of an unknown number of chunks are joined.
 
     Returns:
         The states `S_{n-1}`, with the shape of `updates`.
     """
-    start = ops.zeros_like(updates[0])
-    if keras.backend.backend() == "tensorflow":
-        # keras.ops.scan fails on TensorFlow if the number of chunks is unknown.
+    count = ops.shape(updates)[0]
+    known = isinstance(count, int)
+    if known and count <= 1:
+        return ops.zeros_like(updates)
+    if levels == 0 and not known:
+        # Only in TensorFlow graphs; keras.ops.scan fails there.
         import tensorflow as tf
 
+        start = ops.zeros_like(updates[0])
         after = tf.scan(
             lambda state, chunk: apply(chunk[0], state) + chunk[1], (transitions, updates), start
         )
-        before = part(after, 0, ops.shape(after)[0] - 1, axis=0)
-        return ops.concatenate([start[None], before], axis=0)
-    _, before = ops.scan(_step_with(apply), start, (transitions, updates))
-    return before
+        return ops.concatenate([start[None], part(after, 0, count - 1, axis=0)], axis=0)
+    half = abs(count - 1) // 2 + 1  # At least one, for zero chunks too.
 
+    def pairs(x: Any) -> Any:
+        x = ops.pad(x, ((0, 2 * half - count), *[(0, 0)] * (len(x.shape) - 1)))
+        return ops.unstack(ops.reshape(x, (half, 2, *ops.shape(x)[1:])), 2, axis=1)
 
-@functools.cache  # JAX compiles a loop again for another function.
-def _step_with(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Return the step of a loop: the state after a chunk, and that before it."""
-
-    def step(state: Any, chunk: Any) -> tuple[Any, Any]:
-        return apply(chunk[0], state) + chunk[1], state
-
-    return step
+    (first, second), (added, more) = pairs(transitions), pairs(updates)
+    joined_updates = apply(second, added) + more
+    before = states_before(apply(second, first), joined_updates, apply, max(levels - 1, 0))
+    states = ops.stack([before, apply(first, before) + added], axis=1)
+    return part(ops.reshape(states, (2 * half, *ops.shape(updates)[1:])), 0, count, axis=0)

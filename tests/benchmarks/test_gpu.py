@@ -1,27 +1,27 @@
-import contextlib
-
 import numpy as np
 
 from benchmarks import gpu
 
 
-def test_error_of_a_precision(monkeypatch):
+def test_error_in_bfloat16(monkeypatch):
     monkeypatch.setattr(gpu, "_tokens", lambda length: np.ones((1, 4, 512), "float32"))
-    monkeypatch.setattr(gpu, "_matmul_precision", lambda precision: contextlib.nullcontext())
-    gpu._exact.cache_clear()
-    cases = [gpu.Case("baseline", 2048, p) for p in ("float32", "TF32", "bfloat16")]
-    exact, same, half = (gpu._error(case, gpu._layer(case)) for case in cases)
-    gpu._exact.cache_clear()
-    assert exact is None  # the reference
-    assert same == 0
-    assert 1e-4 < half < 0.05
+    case = gpu.Case("baseline", "layer", 2048)
+    exact = gpu._output(gpu._layer(case, "float32"))
+    assert gpu._error(gpu._layer(case, "float32"), exact) == 0
+    assert 1e-4 < gpu._error(gpu._layer(case, "mixed_bfloat16"), exact) < 0.05
 
 
-def test_a_measured_file_can_be_read(tmp_path):
+def test_tables_of_a_measured_file(tmp_path):
     file = tmp_path / "gpu.csv"
-    for length in (128, 512):
-        gpu._append(file, gpu.Result("torch", "GPU", "relation", length, "TF32", seconds=0.5))
-    assert [key for key, _ in gpu._rows(file)] == [
-        ("torch", "relation", 128, "TF32"),
-        ("torch", "relation", 512, "TF32"),
-    ]
+    for backend, seconds in (("torch", 0.032768), ("jax", 0.065536)):
+        for form in ("layer", "causal"):
+            gpu._append(
+                file,
+                gpu.Result(backend, "GPU", "relation", form, 2048, seconds, seconds / 2, seconds),
+            )
+    every, causal = gpu.tables(file)
+    assert every.splitlines()[2] == "| relation | 1 (1-2) |  |  | 0.5 (0.5-1) |  |  |  |"
+    assert (
+        causal.splitlines()[2]
+        == "| relation | 1 (1-2) |" + "  |" * 5 + " 0.5 (0.5-1) |" + "  |" * 3
+    )
