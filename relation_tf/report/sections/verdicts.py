@@ -421,6 +421,7 @@ def verdict_table(part: Comparison) -> Table | None:
     if verdicts is None or not verdicts.tasks:
         return None
     reference, mean = verdicts.reference, verdicts.mean
+    digits = scores.digits(scores.main_tasks[0]) + 1
     columns = [Column("Method", "method"), Column("Verdict")]
     if mean is not None:
         note = unit_of_means(part, len(verdicts.averaged))
@@ -442,6 +443,12 @@ def verdict_table(part: Comparison) -> Table | None:
             cells[0] = replace(cells[0], text=listed(counts))
         shown = cells if mean is not None else cells[:1]
         rows.append(Row([name, *shown, *(show(name) for show in costs.values())]))
+    means = part.report.scores.by_network
+    for name in part.report.lower_bounds:
+        below = [fmean(means[x][name]) - fmean(means[x][reference])
+                 for x in verdicts.averaged if name in means[x]]  # fmt: skip
+        shown = [Cell("lower bound"), Cell(signed(fmean(below), digits) if below else "")]
+        rows.append(Row([name, *(shown if mean is not None else shown[:1]), *[""] * len(costs)]))
     caption = render(
         "verdict-caption.jinja", scores=scores, differences=mean is not None, costs=bool(costs),
         generated=part.report.generated_data,
