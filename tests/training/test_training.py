@@ -196,9 +196,9 @@ def test_xla_does_not_change_training(network, monkeypatch):
     assert made.xla
     shapes, train = [], made.train
 
-    def watched(part, ids, labels):
-        shapes.append(tuple(column.shape for column in ids))
-        return train(part, ids, labels)
+    def watched(part, batches):
+        shapes.extend(tuple(column.shape for column in ids) for ids, _ in batches)
+        return train(part, batches)
 
     monkeypatch.setattr(made, "train", watched)
     trained = made.run(config.seed)
