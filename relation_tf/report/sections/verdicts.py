@@ -506,7 +506,7 @@ def verdicts_by_task(part: Comparison) -> list[Block]:
         return []
     bounds = part.report.lower_bounds
     columns = [Column("Task", "head"), *(Column(name, "number") for name in verdicts.methods)]
-    columns += [Column(name, "number", note="lower bound") for name in bounds]
+    columns += [Column(name, "number", note="lower bound, difference") for name in bounds]
     rows = []
     for task, table in verdicts.tasks.items():
         cells: dict[str, Cell] = {}
