@@ -54,6 +54,23 @@ class Adam(SumRows, keras.optimizers.Adam):
         Kingma, Ba 2015, "Adam: A Method for Stochastic Optimization".
     """
 
+    _powers: tuple[Any, Any] | None = None
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+        """Update all variables; the powers of both betas are computed once."""
+        if keras.backend.backend() == "tensorflow":
+            self._powers = self._beta_powers()
+        try:
+            super().apply(grads, trainable_variables)
+        finally:
+            self._powers = None
+
+    def _beta_powers(self) -> tuple[Any, Any]:
+        import tensorflow as tf
+
+        step = tf.cast(self.iterations + 1, tf.float32)
+        return tf.pow(tf.constant(self.beta_1), step), tf.pow(tf.constant(self.beta_2), step)
+
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update one variable."""
         if keras.backend.backend() != "tensorflow":
@@ -67,17 +84,16 @@ class Adam(SumRows, keras.optimizers.Adam):
             super().update_step(gradient, variable, learning_rate)
             return
         index = self._get_variable_index(variable)
-        beta_1, beta_2 = tf.constant(self.beta_1), tf.constant(self.beta_2)
-        step = tf.cast(self.iterations + 1, tf.float32)
+        beta1_power, beta2_power = self._powers or self._beta_powers()
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=self._momentums[index].value.handle,
             v=self._velocities[index].value.handle,
-            beta1_power=tf.pow(beta_1, step),
-            beta2_power=tf.pow(beta_2, step),
+            beta1_power=beta1_power,
+            beta2_power=beta2_power,
             lr=tf.cast(learning_rate, tf.float32),
-            beta1=beta_1,
-            beta2=beta_2,
+            beta1=self.beta_1,
+            beta2=self.beta_2,
             epsilon=self.epsilon,
             grad=tf.cast(gradient, tf.float32),
         )

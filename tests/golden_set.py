@@ -223,7 +223,7 @@ def train(out: Path) -> Numbers:
     start = {"pretrained": str(out / "masked"), "tokens": "wordpiece", "embedding_dim": 16}
     run("fine-tuned", [encoder], tasks=["CoLA"], **start)
     threading.Thread(target=_interrupt, args=[out / "resumed"], daemon=True).start()
-    long = {"tasks": ["CoLA"], "epochs": 300, "stopping": "early_stopping", "patience": 300}
+    long = {"tasks": ["CoLA"], "epochs": 1000, "stopping": "early_stopping", "patience": 1000}
     try:
         run("resumed", [relation], **long)
     except KeyboardInterrupt:

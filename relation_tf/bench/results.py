@@ -205,7 +205,9 @@ class Results:
         kept = [method for method in self.suite.methods() if method.name in methods]
         return replace(
             self,
-            suite=self.suite.model_copy(update={"method": kept, "families": None}),
+            suite=self.suite.model_copy(
+                update={"method": kept, "families": None, "lower_bound": None}
+            ),
             runs=[run for run in self.runs if run["method"] in methods],
             failures=[(run, error) for run, error in self.failures if parts_of(run)[1] in methods],
             configs=[config for config in self.requested if config.method in methods],

@@ -27,8 +27,8 @@ TABLE = "sweep.csv"
 _RESULTS = "*/result.json"  # files of the finished runs of a task and method
 
 # Keys of a suite that a comparison needs; the sweep compares no methods.
-_COMPARING = ("control", "test", "test_over_tasks", "reference", "margin", "families", "published",
-              "sweep")  # fmt: skip
+_COMPARING = ("control", "test", "test_over_tasks", "reference", "margin", "families",
+              "lower_bound", "published", "sweep")  # fmt: skip
 
 
 def tune(

@@ -53,14 +53,18 @@ class Family:
 
 
 def families_of(suite: Suite) -> list[Family]:
-    """Return the families of a suite; an empty list if all methods are one family."""
-    if suite.families is None:
+    """Return the families of a suite; an empty list if all methods are one family.
+
+    The lower bound is in none; the only family of a suite without other families has no name.
+    """
+    if suite.families is None and suite.lower_bound is None:
         return []
-    methods = suite.methods()
+    methods = [method for method in suite.methods() if method.name != suite.lower_bound]
     mechanisms = {str(method.name): method.mechanism for method in methods}
+    named = {"": [*mechanisms]} if suite.families is None else blocks(suite.families, methods)
     return [
         Family(name, names).judged(mechanisms, control=suite.control, reference=suite.reference)
-        for name, names in blocks(suite.families, methods).items()
+        for name, names in named.items()
     ]
 
 

@@ -181,11 +181,15 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 
 def _judges(facts: _Facts) -> Iterator[str]:
+    suite, names = facts.suite, facts.names
+    if suite.lower_bound is not None:
+        expected = f"a method of the suite: {join_names(names)}"
+        yield from _unknown("lower_bound", suite.lower_bound, names, expected)
+        names = [name for name in names if name != suite.lower_bound]
     for key in ("control", "reference"):
-        name = getattr(facts.suite, key)
-        if name is not None and facts.suite.families is None:
-            expected = f"a method of the suite: {join_names(facts.names)}"
-            yield from _unknown(key, name, facts.names, expected)
+        name = getattr(suite, key)
+        if name is not None and suite.families is None:
+            yield from _unknown(key, name, names, f"a method of the suite: {join_names(names)}")
 
 
 def _overrides(facts: _Facts) -> Iterator[str]:
@@ -401,8 +405,9 @@ def _rules_of_tests(suite: Suite) -> Iterator[tuple[str, Allowed]]:
 
 def _judges_of_families(facts: _Facts) -> Iterator[str]:
     families = families_of(facts.suite)
-    if families:
-        yield from (f"key 'families': {fault}" for fault in faults(families, facts.names))
+    if facts.suite.families is not None:
+        names = [name for name in facts.names if name != facts.suite.lower_bound]
+        yield from (f"key 'families': {fault}" for fault in faults(families, names))
     for family in families:
         for key in ("control", "reference"):
             name = getattr(facts.suite, key)

@@ -202,6 +202,8 @@ class Suite(TrainingSettings):
             no worse, worse, inconclusive). By default the control.
         margin: Largest acceptable score decrease from the reference, in the unit of the tables,
             such as points. Choose it before training.
+        lower_bound: Method to show next to the others without comparing it, such as `baseline-64`,
+            which reads no context: no test, verdict or mean rank includes it.
         sweep: Settings to tune for each task and method before the runs, with other seeds, see
             `relation_tf.config.method.Sweep`.
         tuned: Settings of a method on a task, which replace all others; a sweep writes them.
@@ -227,6 +229,7 @@ class Suite(TrainingSettings):
     test_over_tasks: Annotated[str, name_in(PROCEDURES)] | None = None
     reference: str | None = None
     margin: Margin | None = None
+    lower_bound: str | None = None
     families: Annotated[str | list[list[str]] | None, BeforeValidator(_key_or_lists)] = None
     sweep: Sweep | None = None
     tuned: list[Tuned] = Field(default_factory=list)
@@ -525,6 +528,8 @@ def drop_other_methods(
             values["tuned"] = [
                 table for table in values.get("tuned", []) if table["method"] in names
             ]
+        if "lower_bound" not in kept and values.get("lower_bound") not in names:
+            values["lower_bound"] = None
         judges = [key for key in ("reference", "control") if values.get(key) is not None]
         if values.get("families") or not judges:
             return

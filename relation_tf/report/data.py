@@ -269,6 +269,12 @@ class ReportData:
             comparisons[family.name] = Comparison(self, family.name, scores, results, runs, lost)
         return comparisons
 
+    @property
+    def lower_bounds(self) -> list[str]:
+        """Methods that are shown but not compared, see `lower_bound` of a suite."""
+        compared = {name for family in self.scores.families for name in family.methods}
+        return [name for name in self.scores.methods if compared and name not in compared]
+
     # ---- What was measured ----
 
     @cached_property
@@ -294,8 +300,9 @@ class ReportData:
 
     @cached_property
     def collapsed(self) -> pd.DataFrame:
-        """Runs that learned nothing: task, method, seed and reason."""
-        return collapsed_runs(self.predictions.sets, self.metrics)
+        """Runs that learned nothing: task, method, seed and reason; not those of lower bounds."""
+        collapsed = collapsed_runs(self.predictions.sets, self.metrics)
+        return collapsed[~collapsed["method"].isin(self.lower_bounds)]
 
     @cached_property
     def failed(self) -> pd.DataFrame:

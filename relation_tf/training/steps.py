@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -22,6 +23,9 @@ from relation_tf.training.trainer import trace, train_step
 
 EVALUATION_BATCH = 1024
 
+Arrays = tuple[tuple[np.ndarray, ...], np.ndarray]
+"""Texts and labels of a batch."""
+
 
 class TaskSteps:
     """Network of a task and its compiled steps; the networks of a group share variables.
@@ -38,7 +42,11 @@ class TaskSteps:
         self._branches = networks.training_branches(model)
         self._optimizer = optimizer
         # Traced once for all numbers of rows and all lengths.
-        self._train = trace(self.step, *self.signature)
+        ids, labels = self.signature
+        flat = tuple(tf.TensorSpec((None,), text.dtype) for text in ids)
+        places = tf.TensorSpec((None, len(ids) + 1, 2), tf.int32)
+        shapes = tf.TensorSpec((None, len(ids), len(ids[0].shape)), tf.int32)
+        self._train = trace(self._steps, flat, labels, places, shapes)
         self._predict = trace(self._predict_step, self.signature[0])
         self._first_step()
 
@@ -76,9 +84,18 @@ class TaskSteps:
         assert split.labels is not None  # of a split that is trained on or scored
         return split.labels
 
-    def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
-        """Take one step; return the batch's mean loss and the number of correct rows."""
-        return self._train(tuple(map(tf.constant, ids)), tf.constant(labels))
+    def train(self, batches: Sequence[Arrays]) -> tuple[np.ndarray, np.ndarray]:
+        """Take a step for each batch; return the mean loss and the number of correct rows of each.
+
+        The loop is compiled: with a call for each step, small networks take twice the time.
+        """
+        columns = [*zip(*((*ids, labels) for ids, labels in batches), strict=True)]
+        sizes = np.array([[array.size for array in column] for column in columns]).T
+        places = np.stack([np.cumsum(sizes, axis=0) - sizes, sizes], axis=2).astype(np.int32)
+        shapes = np.array([[array.shape for array in ids] for ids, _ in batches], np.int32)
+        *flat, labels = (tf.constant(np.concatenate([*map(np.ravel, x)])) for x in columns)
+        losses, right = self._train(tuple(flat), labels, tf.constant(places), tf.constant(shapes))
+        return losses.numpy(), right.numpy()
 
     def predict(self, split: EncodedSplit) -> np.ndarray:
         """Return the outputs for all rows: `(rows, classes)`, or `(rows,)` for a regression."""
@@ -115,8 +132,37 @@ class TaskSteps:
         """Run both once, so that the first call counts as compilation; `reset` undoes the step."""
         rows = np.arange(min(2, len(self.train_rows)))
         texts = self.pad(self.train_rows, rows)
-        self.train(texts, self.labels(self.train_rows)[rows])
+        self.train([(texts, self.labels(self.train_rows)[rows])])
         self._predict(tuple(map(tf.constant, texts)))
+
+    def _steps(self, flat: tuple[Any, ...], labels: Any, places: Any, shapes: Any) -> list[Any]:
+        """Take steps, in a graph; return their losses and numbers of correct rows.
+
+        Args:
+            flat: The values of all batches, for each text.
+            labels: The labels of all batches.
+            places: Start and size of each text and the labels in them, by batch.
+            shapes: Shape of each text, by batch.
+        """
+        number = tf.shape(places)[0]
+
+        def take(i: Any, losses: Any, right: Any) -> tuple[Any, Any, Any]:
+            *texts, rows = (
+                tf.slice(values, [places[i, k, 0]], [places[i, k, 1]])
+                for k, values in enumerate((*flat, labels))
+            )
+            ids = tuple(
+                tf.ensure_shape(tf.reshape(text, shapes[i, k]), spec.shape)
+                for k, (text, spec) in enumerate(zip(texts, self.signature[0], strict=True))
+            )
+            loss, hits = self.step(ids, rows)
+            return i + 1, losses.write(i, loss), right.write(i, hits)
+
+        arrays = [tf.TensorArray(dtype, number) for dtype in (tf.float32, tf.int64)]
+        _, *written = tf.while_loop(
+            lambda i, *_: i < number, take, (0, *arrays), parallel_iterations=1
+        )
+        return [array.stack() for array in written]
 
     def step(self, ids: tuple[Any, ...], labels: Any) -> tuple[Any, Any]:
         """Take a step, in a graph; return the mean loss and the number of correct rows."""

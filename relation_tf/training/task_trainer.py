@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import groupby, islice
 from typing import Any
 
 import keras
@@ -31,6 +32,7 @@ from relation_tf.training.callbacks import END_OF_CALLBACK, Callbacks, without_t
 from relation_tf.training.optimizing import make_optimizer, make_schedule
 from relation_tf.training.session import check_backend, op_determinism
 from relation_tf.training.steps import (
+    Arrays,
     SequenceSteps,
     TaskSteps,
     TokenClassificationSteps,
@@ -49,6 +51,7 @@ from relation_tf.training.trainer import (
     trace,
 )
 
+_STEPS_AT_ONCE = 32  # of one call: more are not faster and need more memory
 _TIMED_STEPS = 12  # steps to estimate the time of an epoch
 
 Batch = tuple[TaskSteps, np.ndarray]
@@ -204,18 +207,19 @@ class TaskTrainer(SuiteTrainer):
         lengths = [part.train_rows.lengths for part in self.parts]
         padding = padding_share(*zip(lengths, batches_of_part, strict=True), buckets=self.xla)
         input_seconds = time.perf_counter() - start
-        steps = []
-        for part, rows in batches:
+        losses, hits = [], 0
+        for part, planned in groupby(batches, key=lambda batch: batch[0]):
             start = time.perf_counter()
-            batch = self._batch(part, rows)
-            input_seconds += time.perf_counter() - start
-            steps.append(self.train(part, *batch))
-        # Losses are read at the end, so that steps do not wait for each other.
-        losses = [float(loss) for loss, _ in steps]
+            while made := [self._batch(part, rows) for _, rows in islice(planned, _STEPS_AT_ONCE)]:
+                input_seconds += time.perf_counter() - start
+                of_steps, right = self.train(part, made)
+                losses += of_steps.tolist()
+                hits += int(right.sum())
+                start = time.perf_counter()
         weights = [len(rows) for _, rows in batches]
         return {
             "loss": float(np.average(losses, weights=weights)),
-            "accuracy": sum(int(hits) for _, hits in steps) / sum(weights),
+            "accuracy": hits / sum(weights),
             "input_seconds": input_seconds,
             "padding": padding,
         }
@@ -233,13 +237,18 @@ class TaskTrainer(SuiteTrainer):
         generator = np.random.default_rng([seed, epoch - 1, len(self.parts)])
         return [batches[i] for i in generator.permutation(len(batches))]
 
-    def train(
-        self, part: TaskSteps, ids: tuple[np.ndarray, ...], labels: np.ndarray
-    ) -> tuple[Any, Any]:
-        """Take one training step of a task, see `TaskSteps.train`."""
-        if self.xla and len(labels) == self.config.batch_size:
-            return self._train_by_xla(tuple(map(tf.constant, ids)), tf.constant(labels))
-        return part.train(ids, labels)
+    def train(self, part: TaskSteps, batches: Sequence[Arrays]) -> tuple[np.ndarray, np.ndarray]:
+        """Take training steps of a task, see `TaskSteps.train`."""
+        if not self.xla:
+            return part.train(batches)
+        taken = [
+            self._train_by_xla(tuple(map(tf.constant, ids)), tf.constant(labels))
+            if len(labels) == self.config.batch_size
+            else part.train([(ids, labels)])
+            for ids, labels in batches
+        ]
+        losses, right = zip(*taken, strict=True)
+        return np.concatenate([*map(np.ravel, losses)]), np.concatenate([*map(np.ravel, right)])
 
     def estimate(self) -> Estimate:
         """Measure steps of different widths, an evaluation, and what each run does once."""
@@ -252,8 +261,7 @@ class TaskTrainer(SuiteTrainer):
         # XLA compiles the step of each new width: the first round is not counted.
         for part, rows in (batches[number] for number in [*chosen] * (1 + self.xla)):
             start = time.perf_counter()
-            loss, _ = self.train(part, *self._batch(part, rows))
-            float(loss)
+            self.train(part, [self._batch(part, rows)])
             seconds.append(time.perf_counter() - start)
         start = time.perf_counter()
         for part in self.parts:

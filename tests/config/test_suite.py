@@ -285,6 +285,9 @@ def of(**method):
         (SIZES | {"families": "units", "reference": "fcrs"},
          "key 'reference': must be a method of each family, or the mechanism of one. Received: "
          "'fcrs', not in units 8. Did you mean 'fcsr'?"),
+        ({"lower_bound": "relation-46"}, "key 'lower_bound': must be a method of the suite: rela"),
+        (SIZES | {"lower_bound": "fcsr-9", "reference": "fcsr-9"},
+         "key 'reference': must be a method of the suite: relation-8, relation-9, fcsr-8. Rec"),
         ({"test": "steel"}, "'control': must be a method of the suite with test = 'steel', which"),
         ({"test": "steel-dwass", "control": "relation-64"}, "'control': must not be set with test"),
         ({"test": "friedman-nemenyi"}, "key 'test': must be a test over seeds. Received: 'fried"),
@@ -399,3 +402,14 @@ def test_families():
     assert made.runs() == make_suite("here", VALUES | SIZES).runs()
     assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
     assert families_of(make_suite("here", VALUES | SIZES)) == []
+
+
+def test_a_lower_bound_is_in_no_family():
+    bound = {"lower_bound": "fcsr-9", "reference": "relation-8"}
+    made = make_suite("here", VALUES | SIZES | bound)
+    assert families_of(made) == [
+        Family("", ["relation-8", "relation-9", "fcsr-8"], reference="relation-8")
+    ]
+    assert made.runs() == make_suite("here", VALUES | SIZES).runs()
+    others = load_suite(made, {"method": [{"mechanism": "relation", "units": [8, 9]}]})
+    assert (others.lower_bound, others.reference) == (None, "relation-8")

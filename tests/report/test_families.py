@@ -62,6 +62,26 @@ def test_each_family_is_tested_as_if_alone(report, alone):
         assert letters.loc[expected.index].tolist() == expected.tolist()
 
 
+@pytest.fixture
+def bounded(suite_of, fabricate):
+    values = {"reference": "attention-64", "lower_bound": "baseline-64", "margin": 1.0}
+
+    def make(*names):
+        methods = [{"mechanism": name} for name in names]
+        return make_report(fabricate(suite_of(method=methods, tasks=["RTE"], **values), score))
+
+    return make
+
+
+def test_a_lower_bound_is_shown_and_not_compared(bounded):
+    report = bounded(*NAMES)
+    assert {*report.tables["pvalues"]["b"]} == {"relation-64"}
+    assert {*report.tables["verdicts"]["method"]} == {"relation-64"}
+    assert {*report.tables["table"]["method"]} == {f"{name}-64" for name in NAMES}
+    assert re.search(r"^\| baseline-64 *\| lower bound *\| −10.00 ", report.markdown(), re.M)
+    assert {*bounded("attention", "baseline").tables["verdicts"]["method"]} == {"baseline-64"}
+
+
 def test_figures_and_sections_of_families_have_own_names(report, tmp_path):
     names = json.loads(report.json())["figures"]
     labels = re.findall(r"\\label\{([^}]+)\}", report.latex())

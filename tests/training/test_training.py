@@ -48,8 +48,8 @@ def test_step_equals_keras(network):
     first.reset(1)
     twin = keras.models.clone_model(first.model)
     twin.set_weights(first.model.get_weights())
-    loss, right = first.parts[0].train((ids,), labels)
-    assert int(right) == np.sum(np.argmax(twin(ids), axis=1) == labels)
+    (loss,), (right,) = first.parts[0].train([((ids,), labels)])
+    assert right == np.sum(np.argmax(twin(ids), axis=1) == labels)
     with tf.GradientTape() as tape:
         expected = tf.reduce_mean(
             keras.losses.sparse_categorical_crossentropy(labels, twin(ids, training=True))
@@ -123,10 +123,13 @@ def test_missed_target_and_accuracy_of_the_outputs_before_each_step(network, mon
     made, _ = network("SST-2", **EXACT)
     train, counted = made.train, []
 
-    def counting(part, ids, labels):
-        right = np.sum(np.argmax(part.model(*ids), axis=1) == labels)
-        counted.append((right, len(labels)))
-        return train(part, ids, labels)
+    def counting(part, batches):
+        steps = []
+        for ids, labels in batches:
+            right = np.sum(np.argmax(part.model(*ids), axis=1) == labels)
+            counted.append((right, len(labels)))
+            steps.append(train(part, [(ids, labels)]))
+        return [np.concatenate(values) for values in zip(*steps, strict=True)]
 
     monkeypatch.setattr(made, "train", counting)
     trained, _ = learning(network, target_accuracy=0.999, target_epochs=50, epochs=2)
@@ -134,6 +137,22 @@ def test_missed_target_and_accuracy_of_the_outputs_before_each_step(network, mon
     assert "2 epochs" in trained.stop.reason
     right, rows = np.array(counted).reshape(2, -1, 2).sum(axis=1).T
     assert [row["accuracy"] for row in trained.history] == pytest.approx(right / rows)
+
+
+@pytest.mark.parametrize("name", ["SST-2", "STS-B"])
+def test_steps_of_one_call_equal_steps_of_several_calls(network, name):
+    """With batches of different shapes, and dropout."""
+    made, _ = network(name, dropout=0.5)
+    (part,) = made.parts
+    rows = (np.arange(start, end) for start, end in ((0, 8), (8, 12), (12, 20)))
+    batches = [(part.pad(part.train_rows, x), part.labels(part.train_rows)[x]) for x in rows]
+    made.reset(1)
+    together = *part.train(batches), *made.state()
+    made.reset(1)
+    alone = [part.train([batch]) for batch in batches]
+    alone = *map(np.concatenate, zip(*alone, strict=True)), *made.state()
+    for one, other in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_run_keeps_to_its_time_limit(network):
@@ -153,7 +172,7 @@ def test_bfloat16_is_used_only_for_computation(network, name):
     assert {v.dtype for v in made.model.trainable_variables} == {"float32"}
     train = made.task.splits["train"]
     (part,) = made.parts
-    loss, _ = part.train(part.pad(train, np.arange(3)), train.labels[:3])
+    (loss,), _ = part.train([(part.pad(train, np.arange(3)), train.labels[:3])])
     assert loss.dtype == "float32"
     trained = made.run(config.seed)
     answers = next(iter(trained.predictions.values()))
@@ -177,9 +196,9 @@ def test_xla_does_not_change_training(network, monkeypatch):
     assert made.xla
     shapes, train = [], made.train
 
-    def watched(part, ids, labels):
-        shapes.append(tuple(column.shape for column in ids))
-        return train(part, ids, labels)
+    def watched(part, batches):
+        shapes.extend(tuple(column.shape for column in ids) for ids, _ in batches)
+        return train(part, batches)
 
     monkeypatch.setattr(made, "train", watched)
     trained = made.run(config.seed)
@@ -208,9 +227,9 @@ def test_both_branches_of_feature_projection_are_trained(network):
         float(np.mean(keras.losses.sparse_categorical_crossentropy(labels, each))) for each in both
     )
     before = made.weights()
-    loss, right = part.train(texts, labels)
+    (loss,), (right,) = part.train([(texts, labels)])
     close(loss, expected)
-    assert int(right) == np.sum(np.argmax(both[0], axis=1) == labels)
+    assert right == np.sum(np.argmax(both[0], axis=1) == labels)
     for old, new, variable in zip(before, made.weights(), made.model.variables, strict=True):
         assert variable.path.startswith("seed") or not np.array_equal(old, new), variable.path
     assert made.model.get_layer("output_reversal").weight == 0.5
@@ -262,7 +281,7 @@ def test_step_of_one_task_changes_shared_layers_and_its_head(grouped):
     variables = made.model.trainable_variables
     before = [v.numpy().copy() for v in variables]
     ids, labels = cola.train_rows.inputs[0].pad(np.arange(8)), cola.train_rows.labels[:8]
-    cola.train((ids,), labels)
+    cola.train([((ids,), labels)])
     pairs = zip(variables, before, strict=True)
     changed = {v.path for v, value in pairs if (v.numpy() != value).any()}
     assert changed == {v.path for v in cola.model.trainable_variables}

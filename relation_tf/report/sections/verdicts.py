@@ -442,6 +442,12 @@ def verdict_table(part: Comparison) -> Table | None:
             cells[0] = replace(cells[0], text=listed(counts))
         shown = cells if mean is not None else cells[:1]
         rows.append(Row([name, *shown, *(show(name) for show in costs.values())]))
+    everything = part.report.scores
+    for name in part.report.lower_bounds:
+        samples = [everything.by_network[network] for network in verdicts.averaged]
+        difference = _of_lower_bound(part, name, scores.main_tasks[0], samples)
+        shown = [Cell("lower bound", notes=["not compared"]), difference]
+        rows.append(Row([name, *(shown if mean is not None else shown[:1]), *[""] * len(costs)]))
     caption = render(
         "verdict-caption.jinja", scores=scores, differences=mean is not None, costs=bool(costs),
         generated=part.report.generated_data,
@@ -474,12 +480,33 @@ def _difference_cell(row: Any, part: Comparison, task: str) -> Cell:
     return Cell(signed(row.difference, digits), notes=[ends])
 
 
+def _of_lower_bound(
+    part: Comparison, name: str, task: str, samples: Sequence[Mapping[str, Sequence[float]]]
+) -> Cell:
+    """Return the mean difference of a lower bound from the reference; empty without scores.
+
+    Args:
+        part: The comparison.
+        name: The lower bound.
+        task: A task with the unit and the direction of the scores.
+        samples: Scores of each method, for each task of the mean.
+    """
+    scores, reference = part.scores, str(part.scores.judged_against)
+    if not samples or any({name, reference} - {*methods} for methods in samples):
+        return Cell()
+    difference = fmean(fmean(x[name]) - fmean(x[reference]) for x in samples)
+    sign = -1 if task in scores.lower_is_better else 1
+    return Cell(signed(sign * difference, scores.digits(task) + 1))
+
+
 def verdicts_by_task(part: Comparison) -> list[Block]:
     """Return the folded table of the verdicts by task; nothing for fewer than two."""
     verdicts, scores = part.verdicts, part.scores
     if verdicts is None or len(verdicts.tasks) < 2:
         return []
+    bounds = part.report.lower_bounds
     columns = [Column("Task", "head"), *(Column(name, "number") for name in verdicts.methods)]
+    columns += [Column(name, "number", note="lower bound, difference") for name in bounds]
     rows = []
     for task, table in verdicts.tasks.items():
         cells: dict[str, Cell] = {}
@@ -488,7 +515,10 @@ def verdicts_by_task(part: Comparison) -> list[Block]:
             cell = _verdict_cell(row)
             notes = [", ".join([difference.text, *difference.notes]), *cell.notes]
             cells[name] = replace(cell, notes=notes)
-        rows.append(Row([scores.with_arrow(task), *map(cells.get, verdicts.methods)]))
+        samples = _enough(part.report.scores.tested(task), scores.factor(task))
+        cells |= {name: _of_lower_bound(part, name, task, [samples]) for name in bounds}
+        shown = map(cells.get, [*verdicts.methods, *bounds])
+        rows.append(Row([scores.with_arrow(task), *shown]))
     caption = render(
         "verdict-caption.jinja", scores=scores, differences=False, costs=False, generated="",
         by_task=True, **definitions(part, verdicts),
