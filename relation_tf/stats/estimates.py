@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.stats.directions import Directions, refuse_unknown_direction
@@ -25,7 +26,7 @@ from relation_tf.stats.samples import (
     rank_samples,
 )
 
-TaskScores: TypeAlias = Mapping[Any, ArrayLike]  # task -> scores of a method's seeds
+TaskScores: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame  # task -> scores of seeds
 
 _CHUNK_NUMBERS = 2_000_000  # drawn scores at once
 _ROUNDING = 1e-12  # relative, of sums of weights
@@ -306,7 +307,8 @@ def interquartile_mean(scores: TaskScores, **bootstrap: Any) -> Estimate:
     each task with replacement (stratified), so it is about other seeds on these tasks.
 
     Args:
-        scores: Task -> scores of the method, the same number for each task, in comparable units.
+        scores: Task -> scores of the method, the same number for each task, in comparable units; or
+            a `pandas.DataFrame` with a column for each task.
         **bootstrap: `confidence`, the nominal coverage of the interval, between 0 and 1 (0.95; with
             few seeds per task, such as five, a bootstrap interval covers less often); `draws`, the
             number of bootstrap samples (50,000); `rng`, seed of the draws (0).
@@ -360,7 +362,7 @@ def probability_of_improvement(
     draws for the two methods.
 
     Args:
-        first: Task -> scores of the first method.
+        first: Task -> scores of the first method, as in `interquartile_mean`.
         second: Task -> scores of the second method, for the same tasks; the numbers of scores may
             differ.
         higher_is_better: If True (the default), higher scores are better; or `{task: bool}`.
@@ -414,11 +416,11 @@ def _finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
         TypeError: If it is not a mapping, or a score is not a number.
         ValueError: If there is no task, or a score is not finite.
     """
-    if not isinstance(scores, Mapping):
+    if not isinstance(scores, Mapping | pd.DataFrame):
         raise TypeError(
             f"scores must be a dict of task -> scores. Received: {type(scores).__name__}"
         )
-    if not scores:
+    if not [*scores]:
         raise ValueError("scores must hold at least one task. Received: 0 tasks")
     by_task = {task: numeric_scores(seeds, task) for task, seeds in scores.items()}
     for task, seeds in by_task.items():

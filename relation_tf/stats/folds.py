@@ -14,7 +14,7 @@ import pandas as pd
 from relation_tf.errors import OptionError
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.comparisons import Estimand, PairwiseResult, pairwise_result
-from relation_tf.stats.items import mcnemar
+from relation_tf.stats.items import mcnemar, read_items
 from relation_tf.stats.pair_tests import Difference, TTestResult, holm, t_tests
 from relation_tf.stats.samples import (
     FloatArray,
@@ -231,12 +231,8 @@ def mcnemar_holm(
         0.0215
     """
     check_probability("alpha", alpha)
-    ranked = _ranked(samples, control, "item")
+    ranked = _ranked(read_items(samples), control, "item")
     groups = list(ranked.scores.values())
-    pooled = np.concatenate(groups)
-    is_known = np.isin(pooled, (0, 1)) | np.isnan(pooled)
-    if len({group.size for group in groups}) > 1 or not is_known.all():
-        raise ValueError("all methods must have a score of 0 or 1 on the same items")
     unlike = [
         _differences(groups[i], groups[j]) for i, j in index_pairs(len(groups), control is not None)
     ]

@@ -165,8 +165,9 @@ def steel_dwass(
     compare one method with each other method, declare `steel` before the runs; it has more power.
 
     Args:
-        samples: A dict of name -> scores, or a `pandas.DataFrame` with one column per method.
-            Scores must be numbers; infinities are ranked. An empty cell of a `DataFrame` is NaN.
+        samples: A dict of name -> scores, or a `pandas.DataFrame` with one column per method (and
+            `seed`, `fold` or `item`, which are not read). Scores must be numbers; infinities are
+            ranked. An empty cell of a `DataFrame` is NaN.
         alpha: Level of the test; p < alpha is significant.
         higher_is_better: If True, the higher method of a pair is better and NaN is ranked lowest;
             else the lower method is better and NaN is ranked highest. Signs do not depend on it:

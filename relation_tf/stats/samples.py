@@ -19,6 +19,7 @@ from relation_tf.words import capital, two_digits
 FloatArray: TypeAlias = NDArray[np.float64]
 Replicate: TypeAlias = Literal["seed", "fold", "item"]
 """What a score of a method is: of a seed, a fold of a cross-validation, or a test item (0 or 1)."""
+_REPLICATES = get_args(Replicate)  # columns of a wide table that are no methods
 NanPolicy: TypeAlias = Literal["worst", "raise"]
 PvalueMethod: TypeAlias = Literal["auto", "asymptotic", "exact", "monte-carlo"]
 Samples: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame
@@ -350,14 +351,14 @@ def groups_of(samples: Samples) -> dict[Hashable, Any]:
             raise ValueError(
                 f"column names must be unique, one per method. Received: {list(samples.columns)}"
             )
-        return {name: samples[name] for name in samples.columns}
+        return {name: samples[name] for name in samples.columns if name not in _REPLICATES}
     return dict(samples)
 
 
 def has_groups(samples: Samples | TaskSamples) -> bool:
-    """Return True for the scores of several tasks, or a table with one row per score."""
+    """Return True for the scores of several tasks, or a table with a row per score."""
     if isinstance(samples, pd.DataFrame):
-        return {"method", "score"} <= {*samples.columns}
+        return "task" in samples or {"method", "score"} <= {*samples.columns}
     return isinstance(samples, Mapping) and any(
         isinstance(scores, Mapping | pd.DataFrame) for scores in samples.values()
     )
@@ -411,11 +412,7 @@ def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
         raise ValueError("each row must have the names of its task and method")
     if "method" not in table and "score" not in table:
         wide = table.set_index("task") if "task" in table else table
-        wide = wide.drop(columns="seed", errors="ignore")
-        return {
-            task: {name: rows[name] for name in rows}
-            for task, rows in wide.groupby(level=0, sort=False)
-        }
+        return {task: groups_of(rows) for task, rows in wide.groupby(level=0, sort=False)}
     if not {*table.columns} >= {"task", "method", "score"}:
         raise TypeError(
             "a table must have columns 'task', 'method' and 'score', with a row for each score. "
