@@ -547,4 +547,7 @@ def _over_tasks(part: Comparison) -> dict[str, pd.DataFrame]:
     if part.over_tasks is None:
         return {}
     ranks, tables = part.over_tasks.ranks, {"over_tasks": part.over_tasks.pairs}
-    return tables if ranks is None else tables | {"ranks": ranks.rename_axis("task").reset_index()}
+    if ranks is not None:
+        tables["ranks"] = ranks.rename_axis("task").reset_index()
+        tables["average_ranks"] = part.standings.rename_axis("method").reset_index()
+    return tables

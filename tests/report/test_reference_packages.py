@@ -15,6 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from relation_tf.report import compare
+from relation_tf.report.blocks import Table
 from relation_tf.stats import cliffs_delta, friedman_nemenyi, friedman_wilcoxon, wilcoxon_holm
 from tests.golden import GOLDEN_VALUES
 
@@ -81,6 +82,21 @@ def test_ranks_and_friedman_are_those_of_autorank_and_critdd():
     assert result.statistic == pytest.approx(CRITDD["chi_square"][0], rel=1e-9)
     f_test = (result.f_statistic, result.f_pvalue)
     assert f_test == pytest.approx(tuple(CRITDD["f"]), rel=1e-9)
+
+
+def test_table_of_average_ranks_has_the_medians_of_autorank():
+    report = compare(DATASETS)
+    found = report.tables["average_ranks"].set_index("method")
+    for name, expected in (("rank", "meanrank"), ("median", "median"), ("mad", "mad")):
+        assert found[name].to_dict() == pytest.approx(AUTORANK[expected], rel=1e-9)
+    assert found["mean"].to_dict() == pytest.approx(DATASETS.mean().to_dict())
+    assert found["sd"].to_dict() == pytest.approx(DATASETS.std().to_dict())
+    (table,) = (x for x in report.data.blocks["answer"] if isinstance(x, Table))
+    place = [column.name for column in table.columns].index("Median")
+    for row in table.rows:
+        cell, expected = row.cells[place], found.loc[row.cells[0]]
+        assert float(cell.text) == pytest.approx(100 * expected["median"], abs=0.051)
+        assert float(cell.deviation) == pytest.approx(100 * expected["mad"], abs=0.051)
 
 
 def test_effect_sizes_are_those_of_autorank():
