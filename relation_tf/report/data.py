@@ -34,7 +34,7 @@ from relation_tf.report.lost_runs import (
 )
 from relation_tf.report.scores import SCORE, Scores
 from relation_tf.report.sections import MODULES
-from relation_tf.report.sections.aggregates import aggregates
+from relation_tf.report.sections.aggregates import aggregates, profiles
 from relation_tf.report.sections.answer import brief, findings, leading, progress, standings
 from relation_tf.report.sections.learning_time import LearningTimes, learning_times
 from relation_tf.report.sections.predictions import ReadRows, read_rows, row_tables
@@ -136,6 +136,11 @@ class Comparison:
         scores = self.scores
         known = scores.same_unit and scores.comparable and len(scores.common) > 1
         return aggregates(scores) if known else pd.DataFrame()
+
+    @cached_property
+    def profiles(self) -> pd.DataFrame:
+        """Performance profiles of the methods of `aggregates`."""
+        return profiles(self.scores)
 
     @cached_property
     def verdicts(self) -> Verdicts | None:
@@ -542,4 +547,7 @@ def _over_tasks(part: Comparison) -> dict[str, pd.DataFrame]:
     if part.over_tasks is None:
         return {}
     ranks, tables = part.over_tasks.ranks, {"over_tasks": part.over_tasks.pairs}
-    return tables if ranks is None else tables | {"ranks": ranks.rename_axis("task").reset_index()}
+    if ranks is not None:
+        tables["ranks"] = ranks.rename_axis("task").reset_index()
+        tables["average_ranks"] = part.standings.rename_axis("method").reset_index()
+    return tables

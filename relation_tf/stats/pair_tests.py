@@ -715,7 +715,8 @@ def t_tests(
         statistics.append(value / error if error else 0.0)
         pvalues.append(float(2 * stdtr(freedom, -abs(statistics[-1]))) if error else 1.0)
         if not error:
-            notes.append(f"{a} and {b}: not tested, its variance is unknown or 0")
+            why = "the variance of a mean is unknown or 0"
+            notes.append(f"{a} and {b}: not tested, because {why}")
     return pairwise_result(
         PROCEDURES[name if control is None else f"{name}-control"],
         ranked,
