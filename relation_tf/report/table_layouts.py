@@ -494,9 +494,14 @@ def _melted(table: _Table, columns: Sequence[str], key: str) -> tuple[pd.DataFra
         long["task"] = "score"
     first, *others = ([*re.findall(r"[^\W_]+", name)] for name in columns)
     metric = " ".join(word for word in first if all(word in words for words in others))
-    if key == "method" and "metric" not in long and read_name(metric)[0] is not None:
-        long["metric"] = metric
-    return long, f"{key}s in columns"
+    if key != "method" or "metric" in long or read_name(metric)[0] is None:
+        return long, f"{key}s in columns"
+    if _words(metric) in ("loss", "losses") and not any(f"({metric})" in x for x in columns):
+        raise DataError(
+            f"{table.where}: does {metric!r} in all columns ({_few(columns)}) mean that scores are "
+            f"losses? Rename them, such as 'A ({metric})' if it does, or 'A' if it does not"
+        )
+    return long.assign(metric=metric), f"{key}s in columns"
 
 
 def _with_items(rows: pd.DataFrame, table: _Table) -> pd.DataFrame:

@@ -530,11 +530,17 @@ def test_the_index_of_a_part_of_a_table_is_no_method(tmp_path, name):
     ("SVM (loss),kNN (loss),RF (loss)", "loss"),
     ("Accuracy SVM,Accuracy kNN,Accuracy RF", "Accuracy"),
     ("SVM error,kNN,RF", None),
+    ("SVM loss,kNN,RF", None),
     ("big SVM,big kNN,big RF", None),
 ])  # fmt: skip
 def test_the_metric_in_the_names_of_all_methods(tmp_path, names, metric):
     long = read(tmp_path, f"dataset,{names}\nA,.1,.2,.3\nB,.2,.3,.4\n")
     assert [*long.rows.get("metric", pd.Series([None])).unique()] == [metric]
+
+
+def test_losses_can_be_methods_or_scores(tmp_path):
+    with pytest.raises(DataError, match=r"'A \(loss\)' if it does, or 'A' if it does not"):
+        read(tmp_path, "dataset,focal loss,dice loss\nA,.1,.2\nB,.2,.3\n")
 
 
 @pytest.mark.parametrize("names", [
