@@ -342,6 +342,7 @@ def join(
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
         replicate=_replicate(sources),
+        test_share=max((x.scores.test_share or 0 for x in sources), default=0) or None,
         artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )

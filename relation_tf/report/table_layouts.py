@@ -8,18 +8,19 @@ two ways is refused with an option for each.
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import re
 import shlex
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
+import numpy as np
 import pandas as pd
 
 from relation_tf.errors import DataError, did_you_mean, join_names, quote
 from relation_tf.registry import TASKS
-from relation_tf.report.options import COLUMNS
 from relation_tf.stats.directions import read_name
 from relation_tf.stats.samples import Replicate
 from relation_tf.words import count
@@ -35,14 +36,14 @@ _SYNONYMS: Mapping[str, Sequence[str]] = {
     "method": ("method", "model", "algorithm", "algo", "system", "approach", "classifier",
                "learner", "agent", "estimator", "technique", "mechanism", "architecture", "params"),
     "seed": ("seed", "random seed", "random state", "run", "trial", "fold", "cv fold", "repeat",
-             "repetition", "replicate", "rep", *_ITEMS),
+             "repetition", "replicate", "rep", "split", *_ITEMS),
     "score": ("score", "value", "result", "performance"),
     "metric": ("metric", "measure", "metric name"),
     "split": ("split", "subset", "partition"),
     "diverged": ("diverged",),
 }  # fmt: skip
 _TRACKER = re.compile(r"^(config|params|param|summary|metrics|metric|tags)[./]")
-_TRACKED = ({"state", "name"}, {"state", "created"}, {"status", "run id"}, {"run id"})
+_TRACKED = ({"state", "name"}, {"state", "created"}, {"run id"})
 _STATES = ("state", "status")
 _MEASURED, _SET = (
     re.compile(r"(summary|metrics|metric)[./]"),
@@ -61,6 +62,7 @@ _FREE = (  # can differ between seeds
     r"(start|end|fit|score|train|training|wall|elapsed) time"
 )
 _OF_SEED = re.compile(r"(?:(?:random )?seed|run|trial|fold|rep|repeat|repetition|s)? ?#?(\d+)")
+_FOLD = re.compile("fold|split")
 _OF_SPLIT = re.compile(r"split(\d+)_test_(.+)")
 _AVERAGE = (
     r"((macro|micro|overall|total|(super)?glue) )?(mean|average|avg\.?|median|std\.?)"
@@ -71,6 +73,7 @@ _SPREAD = (
     r"(.* )?count|((mean|average|avg\.?) )?rank|\d+ ?%"
 )
 _SUMMARY = rf"{_AVERAGE}|{_SPREAD}|wins|w/[td]/l"
+_OF_OTHERS = r"mean|average|avg\.?|median|std\.?|sd|sem|var|variance|min|max|best|sum|total"
 _KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
 _UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
 _FAILED = re.compile(
@@ -95,12 +98,14 @@ class LongTable:
             training rows, or `"item"` if they are items with scores of 0 or 1. The user can say
             that they are independent: `--columns seed=fold`.
         unused: Columns that differ between rows and have no meaning.
+        test_share: Share of the test rows of a fold of a repeated cross-validation, if it is known.
     """
 
     rows: pd.DataFrame
     layout: str
     replicate: Replicate = "seed"
     unused: Sequence[str] = ()
+    test_share: float | None = None
 
 
 @dataclass
@@ -113,6 +118,7 @@ class _Table:
     tracked: bool = False
     scores: Sequence[str] = ()
     left: Sequence[str] = ()
+    test_share: float | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -128,7 +134,8 @@ class _Table:
         """Return the kind of a column with numbers, see `_KINDS`, by its name."""
         is_truth = {*map(str, self.cells[name])} <= {"True", "False"} and not _is_metric(name)
         setting = rf"{_SETTING}|{_FREE}" if self.tracked or "method" in self.named else _COUNT
-        if is_truth or _fits(name, setting) or (self.tracked and _SET.match(name)):
+        bare = re.sub(r"(?<=.) \(.*\)", "", name)
+        if is_truth or _fits(bare, setting) or (self.tracked and _SET.match(name)):
             return "setting"
         return "spread" if _fits(name, _SPREAD) else "mean" if _fits(name, _AVERAGE) else "score"
 
@@ -138,9 +145,25 @@ class _Table:
         if self.tracked:
             names = [*filter(_MEASURED.match, names)] or names
         kinds = {name: self.kind(name) for name in names}
+        if "task" in self.named and "method" not in self.named and not self.text():
+            methods = [name for name in names if kinds[name] == "score"]
+            kinds |= {name: "score" for name in names if self._is_method(name, methods)}
         best = min(kinds.values(), key=_KINDS.index, default="")
         self.left = [name for name in names if kinds[name] != best]
         return [name for name in names if kinds[name] == best]
+
+    def _is_method(self, name: str, others: Sequence[str]) -> bool:
+        """Return True for the name of a summary whose values are not those of other columns."""
+        words = _words(name)
+        if not _fits(name, _OF_OTHERS):
+            stem = re.sub(r" ?\b(std\.?|stdev|stderr)", "", words)
+            return stem != words and not any(_words(x).startswith(stem) for x in others)
+        own, cells = (self.cells[x].map(parsed).astype(float) for x in (name, [*others]))
+        names = ("mean", "median", "min", "max", "sum", "std", "var", "sem")
+        summaries = [cells.agg(how, axis=1) for how in names]
+        summaries += [cells.std(axis=1, ddof=0), cells.var(axis=1, ddof=0)]
+        digits = max(len(str(x).strip(" %").partition(".")[2]) for x in self.cells[name])
+        return not any(np.allclose(own, x, 0, 0.51 * 10.0**-digits, True) for x in summaries)
 
     def text(self) -> list[str]:
         """The other columns with text."""
@@ -171,7 +194,9 @@ def understand(
         >>> read.rows["score"].tolist()
         [0.9, 0.8, 0.7, 0.9]
     """
-    found = _Table(_of_search(_with_keys(_plain(table, where))), where)
+    found = _Table(_of_search(_with_keys(_plain(table, where, columns.values()))), where)
+    given: Replicate | None = next((key for key in get_args(Replicate) if key in columns), None)
+    columns = {"seed" if key == given else key: name for key, name in columns.items()}
     _name(found, columns)
     _read_states(found)
     if metric is not None and "metric" not in found.named:
@@ -192,26 +217,25 @@ def understand(
     left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
     if left:
         how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, left)])}"]))
-    long = _with_seeds(long, found)
-    seed = _words(found.named.get("seed", how))
-    replicate: Replicate = "seed"
-    if "seed" not in columns and "fold" in seed:
-        replicate = "fold"
-    if "seed" not in columns and seed in _ITEMS and {*map(parsed, long["score"])} <= {0, 1}:
-        replicate = "item"
+    names = _words(found.named.get("seed", how))
+    by_name = "fold" if _FOLD.search(names) else "item" if names in _ITEMS else "seed"
+    replicate: Replicate = given or by_name
+    if replicate == "item" and not _is_binary(long["score"]):
+        long, replicate = _with_items(long, found), "seed"
+    long = _with_seeds(long, found, is_given=given is not None)
     unused = [name for name in found.others if found.cells[name].nunique() > 1]
-    return LongTable(long, _layout(long, found, how, replicate), replicate, unused)
+    layout = _layout(long, found, how, replicate)
+    return LongTable(long, layout, replicate, unused, found.test_share)
 
 
-def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
+def _plain(table: pd.DataFrame, where: str, used: Collection[str]) -> pd.DataFrame:
     """Return the table with its names as text, without the numbers of rows that pandas writes."""
     table = table.set_axis([str(name).strip() for name in table.columns], axis=1)
     for name, times in table.columns.value_counts().items():
         if times > 1:
             raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
-    for name in [x for x in table.columns if _UNNAMED.fullmatch(x.lower())]:
-        numbers = [parsed(cell) for cell in table[name]]
-        if numbers in ([*range(len(table))], [*range(1, len(table) + 1)]):
+    for name in [x for x in table.columns if _UNNAMED.fullmatch(_words(x)) and x not in used]:
+        if all(x is not None and x % 1 == 0 for x in map(parsed, table[name])):
             table = table.drop(columns=name)
     if table.empty:
         raise DataError(f"{where} has no rows; it must have one row per score")
@@ -220,7 +244,7 @@ def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
 
 def _with_keys(table: pd.DataFrame) -> pd.DataFrame:
     """Return a column for each key of the dicts in exports of W&B's API, and lists as text."""
-    for name in {"config", "summary"} & {*table}:
+    for name in [x for x in ("config", "summary") if x in table]:
         cells = table[name].map(str)
         cells = cells.map(lambda cell: _BARE.sub(lambda found: found[1] or "None", cell))
         try:
@@ -254,12 +278,18 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         table.named[key] = _column(table, name, f"--columns {key}={name}")
     replaced = [key for key, name in table.named.items() if key in table.cells and key != name]
     table.cells = table.cells.drop(columns=[x for x in replaced if x not in table.named.values()])
-    for key in COLUMNS:
+    for key, words in _SYNONYMS.items():
         ends = ("", " name", " id") if key in ("task", "method") else ("",)
-        known = [f"{word}{end}" for word in _SYNONYMS[key] for end in ends]
+        known = [f"{word}{end}" for word in words for end in ends]
         fitting = [name for name in table.others if _words(name) in known]
+        # A numbered split is a fold; `params` of scikit-learn are dicts.
+        numbers = [name for name in fitting if is_numeric(table.cells[name])]
+        kept = {"split": key == "seed", "params": False}
+        fitting = [x for x in fitting if kept.get(_words(x), x in numbers) == (x in numbers)]
         if key not in table.named and fitting:
             table.named[key] = min(fitting, key=lambda name: known.index(_words(name)))
+            if key == "seed" and len(fitting) > 1:
+                _join_folds(table, fitting)
     # Text, ids and our own names are what they say; other numbers under a synonym are scores.
     for key in ("task", "method"):
         if key not in columns and _words(table.named.get(key, key)) != key:
@@ -274,6 +304,25 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
     unknown = [x for x in table.numeric() if table.kind(x) == "score" and not _is_metric(x)]
     if unknown and "score" not in columns and "task" not in table.named:
         table.named.pop("score", None)
+
+
+def _join_folds(table: _Table, names: Sequence[str]) -> None:
+    """Join the columns of folds and their repetitions; items of several seeds are refused."""
+    seeds = [name for name in names if _words(name) not in _ITEMS]
+    for item, seed in itertools.product([x for x in names if x not in seeds], seeds):
+        pairs = table.cells[[item, seed]].drop_duplicates()
+        if all(pairs[name].duplicated().any() for name in pairs):
+            raise DataError(
+                f"{table.where} has columns {seed!r} and {item!r}: keep one of {seed!r} for a test "
+                f"of items, or average the items of each {seed!r} for a test of seeds"
+            )
+    repeats = [name for name in seeds if not _FOLD.search(_words(name))]
+    if repeats and len(seeds) > len(repeats):
+        joined, name = table.cells[seeds].astype(str).agg(" / ".join, axis=1), ", ".join(seeds)
+        share = len(table.cells[repeats].drop_duplicates()) / joined.nunique()
+        table.test_share = share if share < 1 else None
+        table.named["seed"] = name
+        table.cells = table.cells.drop(columns=seeds).assign(**{name: joined})
 
 
 def _column(table: _Table, wanted: str, option: str) -> str:
@@ -313,9 +362,17 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     if not numbers:
         _refuse(table, "there is no column of scores")
     seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
+    if "method" not in table.named and not table.text():
+        seeds = []
     others = [_words(name).partition(" ")[0] for name in numbers if name not in seeds]
     if len(seeds) > 1 and all(_fits(x, _SUMMARY) for x in others) and "seed" not in table.named:
         _complete(table)
+        plain = [int(name) for name in seeds if name.isdecimal()]
+        if plain and plain not in ([*range(len(plain))], [*range(1, 1 + len(plain))]):
+            raise DataError(
+                f"{table.where}: are the columns {_few(seeds)} seeds or tasks? Rename them, such "
+                f"as 'seed {seeds[0]}' if they are seeds, or 'task: {seeds[0]}' if they are tasks"
+            )
         folds = any("fold" in _words(name) for name in seeds)
         return _melted(table, seeds, "seed")[0], f"{'folds' if folds else 'seeds'} in columns"
     metrics = [*filter(_is_metric, numbers)]
@@ -339,7 +396,8 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
         if len(numbers) == 1:
             _refuse(table, "there is only one column of numbers and no column of methods")
         if "seed" not in table.named:
-            _refuse_rows(table, numbers)
+            is_binary = _is_binary(table.cells[[*numbers]].to_numpy().ravel())
+            _refuse_rows(table, is_binary, f"the columns ({_few(numbers)}) are methods")
         return _melted(table, numbers, "method")
     return _by_values(table, numbers)
 
@@ -372,11 +430,13 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
     )
 
 
-def _refuse_rows(table: _Table, numbers: Sequence[str]) -> NoReturn:
+def _refuse_rows(table: _Table, is_binary: bool, methods: str) -> NoReturn:
+    """Refuse rows without names; those of items or folds are pairs."""
+    kinds = ["item", "seed"] if is_binary else ["task", "fold", "seed"]
     raise DataError(
-        f"{table.where}: are the {len(table.cells)} rows tasks or seeds of one task? Use --columns "
-        f"task={ROW} if each row is a task, --columns seed={ROW} if each row is a seed; the "
-        f"columns ({_few(numbers)}) are methods"
+        f"{table.where}: are the rows {join_names([f'{kind}s' for kind in kinds], ' or ')}? Use "
+        f"--columns {join_names([f'{x}={ROW} if each row is a {x}' for x in kinds], ' or ')}; "
+        f"{methods}"
     )
 
 
@@ -400,7 +460,7 @@ def _complete(table: _Table) -> None:
 def _of_metric(table: _Table, candidates: Sequence[str]) -> pd.DataFrame:
     """Return the rows with the only metric as score."""
     if len(candidates) > 1:
-        options = " or ".join(f"--metric {_bare(name)}" for name in candidates[:4])
+        options = " or ".join(f"--metric {shlex.quote(_bare(x))}" for x in candidates[:4])
         names = _few(map(_bare, candidates))
         raise DataError(f"{table.where} has several metrics ({names}); choose one: {options}")
     table.named["score"] = candidates[0]
@@ -432,28 +492,58 @@ def _melted(table: _Table, columns: Sequence[str], key: str) -> tuple[pd.DataFra
     long = rows.melt(ids, [*columns], key, "score", ignore_index=False)
     if "task" not in long:
         long["task"] = "score"
-    return long, f"{key}s in columns"
+    first, *others = ([*re.findall(r"[^\W_]+", name)] for name in columns)
+    metric = " ".join(word for word in first if all(word in words for words in others))
+    if key != "method" or "metric" in long or read_name(metric)[0] is None:
+        return long, f"{key}s in columns"
+    if _words(metric) in ("loss", "losses") and not any(f"({metric})" in x for x in columns):
+        raise DataError(
+            f"{table.where}: does {metric!r} in all columns ({_few(columns)}) mean that scores are "
+            f"losses? Rename them, such as 'A ({metric})' if it does, or 'A' if it does not"
+        )
+    return long.assign(metric=metric), f"{key}s in columns"
 
 
-def _with_seeds(rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
+def _with_items(rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
+    """Make tasks of the items of one task, if their scores are not only 0 and 1.
+
+    A task has no test of such items; ids that methods do not share are those of runs.
+    """
+    name = table.named["seed"]
+    if rows.groupby("seed")["method"].nunique().max() < 2:
+        return rows
+    if rows["task"].nunique() > 1:
+        why = f"the tasks have items ({name!r}) with other scores than 0 and 1"
+        use = f"task={name} if each item is a task, or seed={name} if all are independent runs"
+        _refuse(table, f"{why}; keep one task", use)
+    table.named["task"] = table.named.pop("seed")
+    return rows.drop(columns="task").rename(columns={"seed": "task"})
+
+
+def _with_seeds(rows: pd.DataFrame, table: _Table, *, is_given: bool) -> pd.DataFrame:
     """Number the rows of each method on a task, if no column has the seeds.
 
     Rows that differ in a setting are refused. Costs, metrics and remarks can differ between seeds,
     and so can values that occur once, such as ids.
     """
-    if "seed" in rows:
+    if "seed" in rows and table.named.get("seed") != ROW:
         return rows
     keys = [name for name in ("task", "method", "metric", "split") if name in rows]
     named = [*dict.fromkeys(table.named[key] for key in keys if key in table.named)]
     cells = table.cells.drop(columns=[*table.scores]).astype(str)
     differ = cells.groupby(named or [""] * len(cells)).nunique().gt(1).any()
+    is_binary = _is_binary(rows["score"])
     for name in (x for x in table.others if differ.get(x) and not _MEASURED.match(x)):
         free = cells[name].is_unique or read_name(_bare(name))[0] is not None or _fits(name, _FREE)
-        if name[:1] != "_" and (_fits(name, _SETTING) or not free):
+        is_setting = _fits(name, _SETTING)
+        if name[:1] != "_" and (is_setting or not free) and not is_given:
             why = f"rows of the same task and method differ in {name!r} ({_few(cells[name])})"
-            use = f"seed={name}, or seed={ROW} if all rows are independent runs"
-            _refuse(table, f"{why}; keep one of them, or name the seeds", use)
+            pairs = f"{'item' if is_binary else 'fold'}={name} if methods share them, or "
+            use = f"{'' if is_setting else pairs}seed={ROW} if all rows are independent runs"
+            _refuse(table, f"{why}; keep one of them", use)
     numbers = rows.groupby(keys, sort=False, dropna=False).cumcount() + 1
+    if is_binary and numbers.max() > 1 and not is_given:
+        _refuse_rows(table, is_binary, "no column has their names")
     return rows.assign(seed=numbers.astype(str))
 
 
@@ -482,10 +572,15 @@ def _fits(name: str, pattern: str) -> bool:
     return bool(re.fullmatch(pattern, _words(name)))
 
 
+def _is_binary(cells: Iterable[Any]) -> bool:
+    """Return True for scores of items, which are 0 or 1 or failed."""
+    return all(x in (0, 1) or x != x for x in map(parsed, cells))
+
+
 def _is_metric(name: str) -> bool:
     """Return True for the name of a metric, but not of a task with its metric: `CoLA (acc)`."""
     name = re.sub(r"(?<=.) \(.*\)", "", _bare(name))
-    return bool(read_name(name)[1]) or _words(name).endswith(tuple(_SYNONYMS["score"]))
+    return read_name(name)[0] is not None or _words(name).endswith(tuple(_SYNONYMS["score"]))
 
 
 def _few(names: Iterable[Any]) -> str:

@@ -123,20 +123,22 @@ class FriedmanResult(PrintedResult):
         """Return the bars of a critical-difference diagram.
 
         Returns:
-            Largest groups of two or more methods, next to each other by average rank, without a
-            significant difference; best first.
+            Largest groups of two or more methods without a significant difference, in the order of
+            their average ranks; best first. By Wilcoxon's test, a method between those of a group
+            can differ significantly from one of them.
         """
         order = np.argsort(self.average_ranks.to_numpy(), kind="stable")
-        names = [self.average_ranks.index[place] for place in order]
         differ = self.significant.to_numpy()[np.ix_(order, order)]
-        groups: list[tuple[int, int]] = []
-        for start in range(len(names)):
-            end = start + 1
-            while end < len(names) and not differ[start:end, end].any():
-                end += 1
-            if end - start > 1 and all(end > before for _, before in groups):
-                groups.append((start, end))
-        return [tuple(names[start:end]) for start, end in groups]
+        groups = [tuple(range(len(order)))]
+        for a, b in zip(*np.nonzero(np.triu(differ)), strict=True):
+            split = [
+                tuple(x for x in group if x != place or not {a, b} <= {*group})
+                for group in groups
+                for place in (a, b)
+            ]
+            groups = [x for x in dict.fromkeys(split) if not any({*x} < {*y} for y in split)]
+        names = self.average_ranks.index[order]
+        return [tuple(names[[*group]]) for group in sorted(groups) if len(group) > 1]
 
     def _printed(self) -> pd.DataFrame:
         return self.pairs().drop(columns="better")

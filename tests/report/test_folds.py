@@ -84,8 +84,19 @@ def test_scores_of_other_folds_or_items_have_no_test(scores):
     assert part.tests == {}
     (said,) = (x for x in part.findings if x.kind == "no_test")
     assert (said.values["reason"], said.values["replicate"]) == ("unpaired", ids)
-    (said,) = (x for x in only_comparison(apart, test="welch").findings if x.kind == "no_test")
-    assert said.values["reason"] == "unpaired"
+
+
+@pytest.mark.parametrize(("scores", "options"), [
+    (table(), {"test": "welch"}),
+    (table(), {"test": "steel", "control": "a"}),
+    (items(), {"test": "steel-dwass"}),
+    (table(["A", "B"]), {"test_over_tasks": "stratified-steel-dwass"}),
+])  # fmt: skip
+def test_a_test_of_independent_seeds_is_refused(scores, options):
+    with pytest.raises(OptionError, match="needs independent seeds"):
+        compare(scores, **options)
+    if "item" not in scores:
+        compare(scores, columns={"seed": "fold"}, **options)
 
 
 def repeated():
@@ -107,6 +118,13 @@ def test_repeated_folds_need_their_share():
     shown = only_comparison(repeated(), reference="a", margin=0.1, test_share=0.1).verdicts
     low, high = expected.confidence_interval().loc[0, ["low", "high"]]
     assert [*shown.tasks["score"].loc["b", ["low", "high"]]] == pytest.approx([low, high])
+
+
+def test_repetitions_of_folds_give_their_share():
+    scores = table().assign(repeat=lambda x: x["fold"] // 3, fold=lambda x: x["fold"] % 3)
+    assert only_comparison(scores[scores["fold"] < 2]).tests["A"].ratio == pytest.approx(1)
+    chosen = only_comparison(scores[scores["fold"] < 2], test_share=0.2)
+    assert chosen.tests["A"].ratio == pytest.approx(0.25)
 
 
 def test_seeds_have_no_share():

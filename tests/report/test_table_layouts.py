@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import zipfile
 
@@ -152,7 +153,6 @@ def test_items(tmp_path, text):
     long = read(tmp_path, text)
     assert long.replicate == "item"
     assert long.layout.startswith("1 task x 2 methods x 3 items; column")
-    assert read(tmp_path, text.replace("1", ".4").replace("True", ".4")).replicate == "seed"
 
 
 @pytest.mark.parametrize(
@@ -189,13 +189,13 @@ def test_folds_are_known(tmp_path):
      [{"method": "foo", "task": "bar"}, {"method": "bar", "task": "foo"}]),
     ("task,note,acc\nA,x,.5\nB,y,.6\n", [{"method": "note"}]),  # no task has two methods
     ("task,method,epoch,acc\nA,x,1,.5\nA,x,2,.6\nA,y,1,.5\nA,y,2,.6\n",
-     [{"seed": "epoch"}, {"seed": "#"}]),
+     [{"seed": "#"}]),
     ("task,method,lr,acc\nA,x,.01,.5\nA,x,.02,.6\nA,y,.03,.5\nA,y,.04,.6\n", [{"seed": "#"}]),
-    ("method,size,acc\nx,1,.5\nx,2,.6\ny,1,.5\ny,2,.6\n", [{"seed": "size"}]),
-    ("task,phase,x,y\nA,start,.5,.6\nA,end,.6,.7\n", [{"seed": "phase"}]),
-    ("method,phase,A,B\nx,start,.5,.6\nx,end,.6,.7\n", [{"seed": "phase"}]),
+    ("method,size,acc\nx,1,.5\nx,2,.6\ny,1,.5\ny,2,.6\n", [{"seed": "#"}]),
+    ("task,phase,x,y\nA,start,.5,.6\nA,end,.6,.7\n", [{"seed": "#"}]),
+    ("method,phase,A,B\nx,start,.5,.6\nx,end,.6,.7\n", [{"seed": "#"}]),
     ("task,method,,acc\nA,x,a,.5\nA,x,b,.6\nA,y,a,.5\nA,y,b,.6\n", [{"seed": "#"}]),
-    ("task,method,step,acc\nA,x,1,.5\nA,x,2,.6\nA,y,1,.5\nA,y,2,.6\n", [{"seed": "step"}]),
+    ("task,method,step,acc\nA,x,1,.5\nA,x,2,.6\nA,y,1,.5\nA,y,2,.6\n", [{"seed": "#"}]),
 ])  # fmt: skip
 def test_an_ambiguous_table_names_an_option_for_each_reading(tmp_path, text, options):
     with pytest.raises(DataError) as error:
@@ -207,7 +207,7 @@ def test_an_ambiguous_table_names_an_option_for_each_reading(tmp_path, text, opt
 
 @pytest.mark.parametrize("columns", ["time,loss", "name,note", "id,created"])
 def test_costs_metrics_and_remarks_can_differ_between_seeds(tmp_path, columns):
-    rows = f"task,method,acc,{columns}\nA,x,.5,1,2\nA,x,.6,2,2\nA,y,.7,2,3\nA,y,.8,1,2\n"
+    rows = f"task,method,acc,{columns}\nA,x,.5,1,2\nA,x,.6,2,2\nA,y,.7,3,3\nA,y,.8,4,2\n"
     long = read(tmp_path, rows, metric="acc")
     assert long.layout.startswith("1 task x 2 methods x 2 seeds")
 
@@ -456,3 +456,160 @@ def test_how_a_file_was_read_is_stated_but_not_for_scores_of_a_report(tmp_path):
     assert stated in " ".join(str(report).split())
     report.write(tmp_path / "report")
     assert "read as" not in compare(tmp_path / "report").data.origin
+
+
+def long_items(name, rows, columns=""):
+    """Return a long table in text: two methods, x and y, with the same items."""
+    head = f"{name},model,{columns}f1"
+    lines = [f"{row},{model},{score}" for model in "xy" for row, score in rows.items()]
+    return "\n".join([head, *lines])
+
+
+@pytest.mark.parametrize("name", ["item", "instance", "id", "example"])
+def test_items_with_other_scores_than_0_and_1_are_tasks(tmp_path, name):
+    wide = f"{name},x,y\n7,.5,.7\n8,.6,.8\n9,.4,.5\n"
+    for text in (wide, long_items(name, {"7": 0.5, "8": 0.6, "9": 0.4})):
+        long = read(tmp_path, text)
+        assert long.layout.startswith("3 tasks x 2 methods, one score each")
+        assert long.replicate == "seed"
+        assert [*long.rows["task"].unique()] == ["7", "8", "9"]
+    with pytest.raises(DataError, match=f"task={name} .* seed={name}"):
+        read(tmp_path, "\n".join(f"{row},{x}" for row, x in zip(
+            wide.split("\n"), ["dataset", *"ABB"], strict=False)))  # fmt: skip
+    independent = long_items(name, {}) + "\n1,x,.5\n2,x,.6\n3,y,.7\n4,y,.8\n"
+    assert read(tmp_path, independent).layout.startswith("1 task x 2 methods x 2 ")
+
+
+def test_a_failed_item_is_an_item(tmp_path):
+    assert read(tmp_path, "item,x,y\nq1,1,\nq2,1,0\nq3,0,0\n").replicate == "item"
+
+
+@pytest.mark.parametrize(("text", "kinds"), [
+    ("x,y\n1,1\n1,0\n0,0\n", ["item", "seed"]),
+    ("x,y\n.1,.2\n.2,.3\n.4,.3\n", ["fold", "seed"]),
+    ("model,correct\nx,1\nx,0\nx,0\ny,1\ny,1\ny,0\n", ["item", "seed"]),
+])  # fmt: skip
+def test_numbers_of_rows_can_be_those_of_pairs(tmp_path, text, kinds):
+    with pytest.raises(DataError) as error:
+        read(tmp_path, text)
+    for kind in kinds:
+        assert f"{kind}=#" in str(error.value)
+        long = read(tmp_path, text, {kind: "#"})
+        assert long.replicate == kind
+        assert [*map(str, long.rows["seed"])] == ["1", "2", "3"] * 2
+
+
+@pytest.mark.parametrize(("column", "scores", "offered"), [
+    ("question", "101110", ["item=question", "seed=#"]),
+    ("part", "123456", ["fold=part", "seed=#"]),
+    ("lr", "123456", ["seed=#"]),
+])  # fmt: skip
+def test_a_refused_column_is_offered_as_what_it_can_be(tmp_path, column, scores, offered):
+    rows = zip("xxxyyy", "abcabc", scores, strict=True)
+    text = "\n".join([f"model,{column},acc", *map(",".join, rows)])
+    with pytest.raises(DataError) as error:
+        read(tmp_path, text)
+    assert re.findall(r"\w+=[\w#]+", str(error.value)) == offered
+    for option in offered:
+        kind, _, name = option.partition("=")
+        assert read(tmp_path, text, {kind: name}).replicate == kind
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "index", "level_0"])
+def test_the_index_of_a_part_of_a_table_is_no_method(tmp_path, name):
+    text = f"{name},dataset,x,y\n3,A,.5,.6\n9,B,.6,.7\n7,C,.7,.8\n3,D,.7,.8\n"
+    long = read(tmp_path, text)
+    assert [*long.rows["method"].unique()] == ["x", "y"]
+    long = read(tmp_path, f"{name},task,method,score\n3,A,x,.5\n9,A,y,.6\n")
+    assert [*long.rows["method"]] == ["x", "y"]
+
+
+@pytest.mark.parametrize(("names", "metric"), [
+    ("SVM error,kNN error,RF error", "error"),
+    ("SVM_RMSE,kNN_RMSE,RF_RMSE", "RMSE"),
+    ("SVM (loss),kNN (loss),RF (loss)", "loss"),
+    ("Accuracy SVM,Accuracy kNN,Accuracy RF", "Accuracy"),
+    ("SVM error,kNN,RF", None),
+    ("SVM loss,kNN,RF", None),
+    ("big SVM,big kNN,big RF", None),
+])  # fmt: skip
+def test_the_metric_in_the_names_of_all_methods(tmp_path, names, metric):
+    long = read(tmp_path, f"dataset,{names}\nA,.1,.2,.3\nB,.2,.3,.4\n")
+    assert [*long.rows.get("metric", pd.Series([None])).unique()] == [metric]
+
+
+def test_losses_can_be_methods_or_scores(tmp_path):
+    with pytest.raises(DataError, match=r"'A \(loss\)' if it does, or 'A' if it does not"):
+        read(tmp_path, "dataset,focal loss,dice loss\nA,.1,.2\nB,.2,.3\n")
+
+
+@pytest.mark.parametrize("names", [
+    "ARIMA,VAR,LSTM,Mean", "mean,max,sum", "mean,max,sum,attention", "min,best,std,SVM",
+])  # fmt: skip
+def test_methods_with_names_of_summaries(tmp_path, names):
+    size = names.count(",") + 1
+    rows = [f"{task},{','.join(f'.{n}{m * m}' for m in range(size))}" for n, task in enumerate("ABC")]
+    long = read(tmp_path, "\n".join([f"dataset,{names}", *rows]))
+    assert [*long.rows["method"].unique()] == names.split(",")
+
+
+def test_summaries_of_methods_in_columns(tmp_path):
+    head = "dataset,x,y,z,Mean,median,std,max,avg. rank,x_std"
+    long = read(tmp_path, f"{head}\nA,.1,.2,.4,.23,.2,.15,.4,2,9\nB,.3,.2,.5,.33,.3,.15,.5,2,9\n")
+    assert [*long.rows["method"].unique()] == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize("pair", ["repeat,fold", "seed,fold", "fold,run"])
+def test_folds_of_a_repeated_cross_validation(tmp_path, pair):
+    rows = [f"{name},{a},{b},.{a}{b}" for name in "xy" for a in range(2) for b in range(2)]
+    long = read(tmp_path, "\n".join([f"model,{pair},acc", *rows]))
+    assert long.replicate == "fold"
+    assert long.layout == f"1 task x 2 methods x 4 folds; columns model, {pair.replace(',', ', ')}, acc"
+    assert long.test_share == 0.5
+    assert long.rows.groupby("method")["seed"].nunique().tolist() == [4, 4]
+
+
+def test_one_seed_for_each_fold(tmp_path):
+    rows = [f"{name},{n},{9 - n},.{n}" for name in "xy" for n in range(4)]
+    long = read(tmp_path, "\n".join(["model,fold,seed,acc", *rows]))
+    assert (long.replicate, long.test_share) == ("fold", None)
+
+
+def test_items_of_several_seeds_are_refused(tmp_path):
+    rows = [f"{name},{a},{b},1" for name in "xy" for a in range(2) for b in range(3)]
+    text = "\n".join(["model,seed,item,correct", *rows])
+    with pytest.raises(DataError, match="'seed' and 'item'"):
+        read(tmp_path, text)
+
+
+def test_numbered_splits_are_folds(tmp_path):
+    rows = [f"{name},{n},.{n}" for name in "xy" for n in range(4)]
+    long = read(tmp_path, "\n".join(["model,split,acc", *rows]))
+    assert (long.replicate, "split" in long.rows) == ("fold", False)
+    assert "split" in read(tmp_path, LONG.replace("seed", "split").replace(",1", ",dev").replace(",2", ",test")).rows
+
+
+def test_numbers_of_parameters_are_no_methods(tmp_path):
+    text = "dataset,network,seed,acc,params\nA,x,1,.5,10\nA,x,2,.6,10\nA,y,1,.7,20\nA,y,2,.8,20\n"
+    assert [*read(tmp_path, text).rows["method"].unique()] == ["x", "y"]
+
+
+@pytest.mark.parametrize("numbers", ["1,5,10,50", "2019,2020,2021,2022", "0,42,1,7"])
+def test_numbers_of_columns_that_need_not_be_seeds(tmp_path, numbers):
+    text = f"model,{numbers}\nx,.5,.6,.7,.8\ny,.5,.6,.7,.8\n"
+    with pytest.raises(DataError, match=r"seeds or tasks\? Rename"):
+        read(tmp_path, text)
+    methods = read(tmp_path, text.replace("model", "dataset"))
+    assert [*methods.rows["method"].unique()] == numbers.split(",")
+
+
+def test_names_of_corpora_are_no_metrics(tmp_path):
+    for names in ("PTB,WikiText-103,enwik8", "SST-2,MNLI,WikiText-2"):
+        assert "tasks in columns" in read(tmp_path, f"model,{names}\nx,9,2,3\ny,8,7,4\n").layout
+
+
+def test_an_option_is_quoted(tmp_path):
+    with pytest.raises(DataError, match=r"--metric 'Acc ↑' or --metric 'ppl ↓'"):
+        read(tmp_path, "model,Acc ↑,ppl ↓\nx,.5,20\ny,.6,18\n")
+    long = read(tmp_path, "model,#Params (M),A,B\nx,9,.5,.6\ny,8,.7,.8\n")
+    assert [*long.rows["task"].unique()] == ["A", "B"]
