@@ -22,26 +22,13 @@ import pandas as pd
 from relation_tf.errors import DataError, did_you_mean, join_names, quote
 from relation_tf.registry import TASKS
 from relation_tf.stats.directions import read_name
-from relation_tf.stats.samples import Replicate
+from relation_tf.stats.samples import ITEMS, SYNONYMS, Replicate, words_of
 from relation_tf.words import count
 
 Key: TypeAlias = Literal["task", "method", "seed", "score", "metric", "split", "diverged"]
 ROW = "#"
 """Name for the number of the row, in place of a column."""
 
-_ITEMS = ("item", "example", "question id", "example id", "instance", "doc id", "idx", "id")
-_SYNONYMS: Mapping[str, Sequence[str]] = {
-    "task": ("task", "dataset", "data set", "env", "environment", "game", "benchmark", "domain",
-             "problem", "corpus", "data"),
-    "method": ("method", "model", "algorithm", "algo", "system", "approach", "classifier",
-               "learner", "agent", "estimator", "technique", "mechanism", "architecture", "params"),
-    "seed": ("seed", "random seed", "random state", "run", "trial", "fold", "cv fold", "repeat",
-             "repetition", "replicate", "rep", "split", *_ITEMS),
-    "score": ("score", "value", "result", "performance"),
-    "metric": ("metric", "measure", "metric name"),
-    "split": ("split", "subset", "partition"),
-    "diverged": ("diverged",),
-}  # fmt: skip
 _TRACKER = re.compile(r"^(config|params|param|summary|metrics|metric|tags)[./]")
 _TRACKED = ({"state", "name"}, {"state", "created"}, {"run id"})
 _STATES = ("state", "status")
@@ -218,7 +205,7 @@ def understand(
     if left:
         how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, left)])}"]))
     names = _words(found.named.get("seed", how))
-    by_name = "fold" if _FOLD.search(names) else "item" if names in _ITEMS else "seed"
+    by_name = "fold" if _FOLD.search(names) else "item" if names in ITEMS else "seed"
     replicate: Replicate = given or by_name
     if replicate == "item" and not _is_binary(long["score"]):
         long, replicate = _with_items(long, found), "seed"
@@ -278,7 +265,7 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         table.named[key] = _column(table, name, f"--columns {key}={name}")
     replaced = [key for key, name in table.named.items() if key in table.cells and key != name]
     table.cells = table.cells.drop(columns=[x for x in replaced if x not in table.named.values()])
-    for key, words in _SYNONYMS.items():
+    for key, words in SYNONYMS.items():
         ends = ("", " name", " id") if key in ("task", "method") else ("",)
         known = [f"{word}{end}" for word in words for end in ends]
         fitting = [name for name in table.others if _words(name) in known]
@@ -308,7 +295,7 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
 
 def _join_folds(table: _Table, names: Sequence[str]) -> None:
     """Join the columns of folds and their repetitions; items of several seeds are refused."""
-    seeds = [name for name in names if _words(name) not in _ITEMS]
+    seeds = [name for name in names if _words(name) not in ITEMS]
     for item, seed in itertools.product([x for x in names if x not in seeds], seeds):
         pairs = table.cells[[item, seed]].drop_duplicates()
         if all(pairs[name].duplicated().any() for name in pairs):
@@ -474,7 +461,7 @@ def _renamed(table: _Table) -> pd.DataFrame:
     score = _bare(table.named["score"])
     if "task" not in rows:
         rows.insert(0, "task", score)
-    if "metric" not in rows and _words(score) not in _SYNONYMS["score"]:
+    if "metric" not in rows and _words(score) not in SYNONYMS["score"]:
         rows["metric"] = score
     return rows
 
@@ -580,7 +567,7 @@ def _is_binary(cells: Iterable[Any]) -> bool:
 def _is_metric(name: str) -> bool:
     """Return True for the name of a metric, but not of a task with its metric: `CoLA (acc)`."""
     name = re.sub(r"(?<=.) \(.*\)", "", _bare(name))
-    return read_name(name)[0] is not None or _words(name).endswith(tuple(_SYNONYMS["score"]))
+    return read_name(name)[0] is not None or _words(name).endswith(tuple(SYNONYMS["score"]))
 
 
 def _few(names: Iterable[Any]) -> str:
@@ -596,7 +583,7 @@ def _bare(name: str) -> str:
 
 def _words(name: str) -> str:
     """Return a name in lower case with single spaces, without the prefix of a tracker."""
-    return re.sub(r"[\s_\-]+", " ", _bare(name.strip()).lower()).strip()
+    return words_of(_bare(name.strip()))
 
 
 def is_numeric(column: pd.Series) -> bool:

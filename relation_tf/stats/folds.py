@@ -208,7 +208,7 @@ def mcnemar_holm(
     The result generalizes to other items for these trained models, not to other seeds.
 
     Args:
-        samples: Scores of each method, as in `steel_dwass`: 1 for a right item, 0 for a wrong one;
+        samples: Scores of each method, as in `steel_dwass`: 1 or True for a right item, else 0;
             item i of all methods is at place i. A pair is tested without the items where one of its
             methods has NaN, with a note.
         alpha: Level of the test.

@@ -208,13 +208,13 @@ def mcnemar(
 
 
 def read_items(samples: Samples) -> dict[Hashable, FloatArray]:
-    """Return scores of 0 or 1 on the same items; NaN where a method has none.
+    """Return scores of 0 or 1, or booleans, on the same items; NaN where a method has none.
 
     Raises:
         TypeError: As `read_groups`.
         ValueError: As `read_groups`, or if another score occurs, or methods differ in length.
     """
-    groups = read_groups(samples)
+    groups = read_groups(samples, kinds="iufb")
     pooled = np.concatenate([*groups.values()])
     is_known = np.isin(pooled, (0, 1)) | np.isnan(pooled)
     if len({group.size for group in groups.values()}) > 1 or not is_known.all():

@@ -35,6 +35,7 @@ from relation_tf.stats.samples import (
     TestOptions,
     check_probability,
     dense_ranks,
+    has_groups,
     index_pairs,
     numeric_scores,
     read_tasks,
@@ -501,7 +502,7 @@ def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
 
 def _table_of_means(table: pd.DataFrame | TaskSamples) -> pd.DataFrame:
     """Return the means of the scores as a table of tasks x methods."""
-    if not isinstance(table, pd.DataFrame) or "task" in table:
+    if not isinstance(table, pd.DataFrame) or has_groups(table):
         means = {
             task: {name: scores.mean() for name, scores in methods.items()}
             for task, methods in read_tasks(table).items()

@@ -179,7 +179,7 @@ def test_forms_of_samples_agree():
     ("samples", "error", "message"),
     [
         ([[1, 2], [3, 4]], TypeError, "{'a': scores, 'b': scores}.*Received: "),
-        ({"CoLA": {"a": [1, 2], "b": [3, 4]}}, TypeError, "use stratified_steel_dwass. Received: "),
+        ({"CoLA": {"a": [1, 2], "b": [3, 4]}}, TypeError, "use stratified_steel_dwass, or "),
         ({"a": [1, 2]}, ValueError, r"at least two groups. Received: 1 \(\['a'\]\)"),
         ({"a": [1, 2], "b": []}, ValueError, "'b' must not be empty"),
         ({"a": [1, 2], "b": ["0.8", "0.9"]}, TypeError, "'b' must be numbers.*0.8"),
