@@ -577,14 +577,15 @@ def _doubtful_directions(sources: Sequence[LoadedScores], scores: Scores) -> Ite
         lower = [task for task in tasks if scores.directions[task] == (False, "declared")]
         unknown = [task for task in tasks if task not in known]
         assumed = [task for task in unknown if scores.directions[task] == (True, "assumed")]
-        values = table["score"][table["task"].isin(assumed)]
-        outside = values[~values.between(0, 100)].tolist()[:1]
+        rows = table[table["task"].isin(assumed) & ~table["score"].between(0, 100)]
+        outside = rows["score"].tolist()[:1]
         if assumed and (outside or lower or any(read_name(x)[1] for x in (*assumed, metric))):
             turned = [task for task in tasks if task in {*assumed, *lower}]
             names = shlex.quote(metric if metric and turned == tasks else ",".join(turned))
             option = f"--lower-is-better {names}"
+            doubtful = [*rows["task"].unique()] if outside and not lower else assumed
             yield state(
-                "assumed_direction", tasks=assumed, outside=outside, lower=lower, option=option
+                "assumed_direction", tasks=doubtful, outside=outside, lower=lower, option=option
             )
 
 
