@@ -434,6 +434,8 @@ def with_glue_average(scores: Scores) -> Scores:
     It is not added if there is one, if the text is generated, or if a table names other metrics or
     several splits for these tasks.
     """
+    if not {*scores.tasks} & {*_METRICS}:
+        return scores
     splits = {split for name, split in scores.splits.items() if name in _METRICS}
     unlike = scores.artificial or scores.lower_is_better or not scores.comparable or len(splits) > 1
     if GLUE_AVERAGE in scores.averages or unlike or not _has_metrics_of_glue(scores):

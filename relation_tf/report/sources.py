@@ -556,11 +556,13 @@ def source_warnings(sources: Sequence[LoadedScores], scores: Scores) -> Iterator
         scores: The scores that `join` has returned.
     """
     yield from (state("note", text=note) for source in sources for note in source.notes)
+    tasks: dict[tuple[str, ...], list[str]] = {}
     for task in _tasks_of_tables(sources):
         named = [source.scores.metrics[task] for source in sources if task in source.scores.metrics]
-        metrics = [*dict.fromkeys(map(" and ".join, named))]
-        if len(metrics) > 1 or any(" and " in names for names in metrics):
-            yield state("metrics", task=task, metrics=metrics)
+        tasks.setdefault((*dict.fromkeys(map(" and ".join, named)),), []).append(task)
+    for metrics, same in tasks.items():
+        if len(metrics) > 1 or " and " in "".join(metrics):
+            yield state("metrics", tasks=same, metrics=metrics)
     yield from _doubtful_directions(sources, scores)
     if scores.unit_remark:
         percent = bool(scores.table["score"].abs().max() <= 100)

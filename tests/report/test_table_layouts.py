@@ -334,6 +334,19 @@ def test_excel(tmp_path):
     assert long.layout == "1 task x 2 methods x 2 seeds; columns task, model, run, value"
 
 
+@pytest.mark.parametrize("text", [
+    "# dataset,x,y\nA,.5,.6\nB,.7,.8\n",
+    "# made by eval.py, on Monday\n# of 2024\ndataset,x,y\nA,.5,.6\nB,.7,.8\n",
+    "sep=;\ndataset;x;y\nA;0,5;0,6\nB;0,7;0,8\n",
+    "Results of our study,,\n\ndataset,x,y\nA,.5,.6\nB,.7,.8\n",
+    ",,acc,acc\n,,mean,std\ndataset,model,,\nA,x,.5,.1\nA,y,.6,.1\nB,x,.7,.1\nB,y,.8,.1\n",
+])  # fmt: skip
+def test_lines_above_the_scores(tmp_path, text):
+    found = {key: parsed(x) for key, x in scores(read(tmp_path, text)).items()}
+    assert found == {("A", "x", "1"): 0.5, ("A", "y", "1"): 0.6,
+                     ("B", "x", "1"): 0.7, ("B", "y", "1"): 0.8}  # fmt: skip
+
+
 def write_sheets(path, **sheets):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
