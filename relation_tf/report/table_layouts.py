@@ -28,7 +28,9 @@ Key: TypeAlias = Literal["task", "method", "seed", "score", "metric", "split", "
 ROW = "#"
 """Name for the number of the row, in place of a column."""
 
-_ITEMS = ("item", "example", "question id", "example id", "instance", "doc id", "idx", "id")
+_ITEMS = ("item", "item id", "example", "example id", "question", "question id", "prompt",
+          "prompt id", "sample", "sample id", "instance", "instance id", "doc id", "idx",
+          "id")  # fmt: skip
 _SYNONYMS: Mapping[str, Sequence[str]] = {
     "task": ("task", "dataset", "data set", "env", "environment", "game", "benchmark", "domain",
              "problem", "corpus", "data"),
@@ -94,12 +96,14 @@ class LongTable:
         replicate: `"seed"`; `"fold"` if the seeds are folds of a cross-validation, which share
             training rows, or `"item"` if they are items with scores of 0 or 1. The user can say
             that they are independent: `--columns seed=fold`.
+        test_share: Share of the test rows of a fold, if it is repeated; else None.
         unused: Columns that differ between rows and have no meaning.
     """
 
     rows: pd.DataFrame
     layout: str
     replicate: Replicate = "seed"
+    test_share: float | None = None
     unused: Sequence[str] = ()
 
 
@@ -128,7 +132,8 @@ class _Table:
         """Return the kind of a column with numbers, see `_KINDS`, by its name."""
         is_truth = {*map(str, self.cells[name])} <= {"True", "False"} and not _is_metric(name)
         setting = rf"{_SETTING}|{_FREE}" if self.tracked or "method" in self.named else _COUNT
-        if is_truth or _fits(name, setting) or (self.tracked and _SET.match(name)):
+        is_setting = _fits(name, setting) or _words(name) in _ITEMS
+        if is_truth or is_setting or (self.tracked and _SET.match(name)):
             return "setting"
         return "spread" if _fits(name, _SPREAD) else "mean" if _fits(name, _AVERAGE) else "score"
 
@@ -173,6 +178,7 @@ def understand(
     """
     found = _Table(_of_search(_with_keys(_plain(table, where))), where)
     _name(found, columns)
+    test_share = None if "seed" in columns else _join_repeats(found)
     _read_states(found)
     if metric is not None and "metric" not in found.named:
         found.named["score"] = _column(found, metric, "--metric")
@@ -200,7 +206,7 @@ def understand(
     if "seed" not in columns and seed in _ITEMS and {*map(parsed, long["score"])} <= {0, 1}:
         replicate = "item"
     unused = [name for name in found.others if found.cells[name].nunique() > 1]
-    return LongTable(long, _layout(long, found, how, replicate), replicate, unused)
+    return LongTable(long, _layout(long, found, how, replicate), replicate, test_share, unused)
 
 
 def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
@@ -274,6 +280,21 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
     unknown = [x for x in table.numeric() if table.kind(x) == "score" and not _is_metric(x)]
     if unknown and "score" not in columns and "task" not in table.named:
         table.named.pop("score", None)
+
+
+def _join_repeats(table: _Table) -> float | None:
+    """Join the columns of repeats and folds; return the share of the test rows of a fold."""
+    names = [name for name in table.columns if _words(name) in _SYNONYMS["seed"][: -len(_ITEMS)]]
+    folds = [name for name in names if "fold" in _words(name)]
+    repeats = [name for name in names if name not in folds]
+    if len(folds) != 1 or len(repeats) != 1:
+        return None
+    cells = table.cells[[repeats[0], folds[0]]].astype(str)
+    table.cells = table.cells.drop(columns=repeats).assign(
+        **{folds[0]: cells.agg("/".join, axis=1)}
+    )
+    table.named["seed"] = folds[0]
+    return 1 / cells[folds[0]].nunique()
 
 
 def _column(table: _Table, wanted: str, option: str) -> str:
