@@ -14,7 +14,13 @@ import pandas as pd
 from relation_tf.errors import DataError, OptionError, join_names, quote
 from relation_tf.report.options import LARGEST_SCORE, ComparisonOptions
 from relation_tf.report.scores import KEY, SCORE, Scores, most_seeds
-from relation_tf.report.table_layouts import has_spread, is_diverged, parsed, understand
+from relation_tf.report.table_layouts import (
+    LongTable,
+    has_spread,
+    is_diverged,
+    parsed,
+    understand,
+)
 from relation_tf.stats.directions import read_name, suggest_direction, unlike_units
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, count
 
@@ -71,7 +77,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
         score=[*map(_number, rows["score"], places)],
         diverged=pd.Series(flags, places, dtype=object),
     )
-    _check_unique(rows[key], long.unused)
+    _check_unique(rows[key], long)
     rows["score"] = rows["score"].mask(rows["diverged"].eq(True))
     if options.failed_as is not None:
         _check_failed_as(options.failed_as, rows, options)
@@ -186,15 +192,16 @@ def _text(name: str, value: Any, row: str) -> str:
     return str(int(integer[1])) if integer else text
 
 
-def _check_unique(rows: pd.DataFrame, unused: Sequence[str]) -> None:
+def _check_unique(rows: pd.DataFrame, long: LongTable) -> None:
     again = rows.duplicated().to_numpy()
     if again.any():
         row = int(again.argmax())
         first = int((rows == rows.iloc[row]).all(axis=1).to_numpy().argmax())
         raise DataError(
             f"{rows.index[row]} repeats {quote(' / '.join(rows.iloc[row]))} of "
-            f"{rows.index[first]}; each combination of task, method and seed must occur only once"
-            + (f". Not read: {join_names([*map(repr, unused)])}" if unused else "")
+            f"{rows.index[first]}; each combination of task, method and {long.replicate} must "
+            "occur only once"
+            + (f". Not read: {join_names([*map(repr, long.unused)])}" if long.unused else "")
         )
 
 

@@ -111,6 +111,8 @@ class _ScoreFacts(BaseModel):
     timed: bool = False
     networks: dict[str, str] = {}
     artificial: bool = False
+    replicate: Replicate = "seed"
+    test_share: float | None = None
 
 
 def read_source(
@@ -251,6 +253,8 @@ def _as_reported(scores: Scores, folder: Path, runs: pd.DataFrame) -> Scores:
         points={task: factor for task, factor in facts.points.items() if task in scores.tasks},
         networks={**scores.networks, **facts.networks},
         artificial=facts.artificial,
+        replicate=facts.replicate,
+        test_share=facts.test_share,
     )
     known, lost = (
         pd.MultiIndex.from_frame(table[KEY].astype(str))
@@ -326,6 +330,7 @@ def join(
     in_points, points = _factors(sources, table)
     # Tasks of one network in any source share it here.
     networks = [item for source in sources for item in source.scores.networks.items()]
+    shares = {source.scores.test_share for source in sources}
     scores = Scores(
         table=table[table["task"].isin([*tasks, *averages])],
         methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
@@ -342,7 +347,7 @@ def join(
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
         replicate=_replicate(sources),
-        test_share=max((x.scores.test_share or 0 for x in sources), default=0) or None,
+        test_share=shares.pop() if len(shares) == 1 else None,
         artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )

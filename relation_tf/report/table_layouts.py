@@ -29,7 +29,9 @@ Key: TypeAlias = Literal["task", "method", "seed", "score", "metric", "split", "
 ROW = "#"
 """Name for the number of the row, in place of a column."""
 
-_ITEMS = ("item", "example", "question id", "example id", "instance", "doc id", "idx", "id")
+_ITEMS = ("item", "item id", "example", "example id", "question", "question id", "prompt",
+          "prompt id", "sample", "sample id", "instance", "instance id", "doc id", "idx",
+          "id")  # fmt: skip
 _SYNONYMS: Mapping[str, Sequence[str]] = {
     "task": ("task", "dataset", "data set", "env", "environment", "game", "benchmark", "domain",
              "problem", "corpus", "data"),
@@ -135,7 +137,8 @@ class _Table:
         is_truth = {*map(str, self.cells[name])} <= {"True", "False"} and not _is_metric(name)
         setting = rf"{_SETTING}|{_FREE}" if self.tracked or "method" in self.named else _COUNT
         bare = re.sub(r"(?<=.) \(.*\)", "", name)
-        if is_truth or _fits(bare, setting) or (self.tracked and _SET.match(name)):
+        is_setting = _fits(bare, setting) or _words(name) in _ITEMS
+        if is_truth or is_setting or (self.tracked and _SET.match(name)):
             return "setting"
         return "spread" if _fits(name, _SPREAD) else "mean" if _fits(name, _AVERAGE) else "score"
 

@@ -513,7 +513,7 @@ def test_numbers_of_rows_can_be_those_of_pairs(tmp_path, text, kinds):
 
 
 @pytest.mark.parametrize(("column", "scores", "offered"), [
-    ("question", "101110", ["item=question", "seed=#"]),
+    ("query", "101110", ["item=query", "seed=#"]),
     ("part", "123456", ["fold=part", "seed=#"]),
     ("lr", "123456", ["seed=#"]),
 ])  # fmt: skip

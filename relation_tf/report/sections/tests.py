@@ -116,7 +116,13 @@ def _test(scores: Scores, task: str) -> PairwiseResult | None:
     options |= {} if control is None else {"control": control}
     if "test_share" in inspect.signature(procedure.function).parameters:
         options["test_share"] = scores.test_share
-    result = procedure.function(samples, **options)
+    try:
+        result = procedure.function(samples, **options)
+    except OptionError:
+        raise
+    except ValueError as error:  # such as a test of other scores
+        fault = f"cannot be {procedure.title} on {task}: {error}"
+        raise OptionError("test", fault) from error
     _check_level("test", result, scores)
     if isinstance(result, PairwiseResult):
         return result
