@@ -125,7 +125,7 @@ def with_test(scores: Scores, given: ComparisonOptions) -> Scores:
     if share is not None and not (scores.replicate == "fold" and 0 < share < 1):
         fault = f"must be between 0 and 1, for scores of folds. Received: {share:g}, for scores of "
         raise OptionError("test_share", f"{fault}{scores.replicate}s")
-    return replace(scores, test_share=share or scores.test_share)
+    return scores if share is None else replace(scores, test_share=share)
 
 
 def _check_test(option: str, name: str, scores: Scores, *, over_tasks: bool) -> None:

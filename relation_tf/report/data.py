@@ -135,6 +135,8 @@ class Comparison:
         """Estimates over tasks that are declared to have one unit; else empty."""
         scores = self.scores
         known = scores.same_unit and scores.comparable and len(scores.common) > 1
+        sizes = [len(x) for methods in scores.common.values() for x in methods.values()]
+        known = known and not scores.paired and min(sizes) > 1  # else there is nothing to resample
         return aggregates(scores) if known else pd.DataFrame()
 
     @cached_property
@@ -176,7 +178,9 @@ class Comparison:
         lost = mostly_lost(self.scores, self.collapsed, self.failed)
         if lost and {*self.scores.table["method"]} <= {*lost}:
             return state("none_learned", tasks=len(self.scores.main_tasks))
-        return leading(self, lost) if self.verdicts is None else headline(self, self.verdicts)
+        if self.verdicts is None or (self.outcome and not self.verdicts.tasks):
+            return leading(self, lost)
+        return headline(self, self.verdicts)
 
     @property
     def assumed(self) -> list[Statement]:
@@ -420,10 +424,8 @@ class ReportData:
             return []
         used = {}
         for family, part in self.comparisons.items():
-            left_out = {task for tasks in part.scores.lacking_tasks().values() for task in tasks}
-            if left_out:
-                kept = [task for task in part.scores.main_tasks if task not in left_out]
-                used[family] = kept if len({*map(part.scores.network, kept)}) > 1 else []
+            if part.scores.lacking_tasks():
+                used[family] = part.over_tasks.tasks if part.over_tasks else []
         return [state("incomplete_methods", lacking=lacking, used=used)]
 
     @property

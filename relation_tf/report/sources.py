@@ -111,6 +111,8 @@ class _ScoreFacts(BaseModel):
     timed: bool = False
     networks: dict[str, str] = {}
     artificial: bool = False
+    replicate: Replicate = "seed"
+    test_share: float | None = None
 
 
 def read_source(
@@ -251,6 +253,8 @@ def _as_reported(scores: Scores, folder: Path, runs: pd.DataFrame) -> Scores:
         points={task: factor for task, factor in facts.points.items() if task in scores.tasks},
         networks={**scores.networks, **facts.networks},
         artificial=facts.artificial,
+        replicate=facts.replicate,
+        test_share=facts.test_share,
     )
     known, lost = (
         pd.MultiIndex.from_frame(table[KEY].astype(str))
@@ -326,6 +330,7 @@ def join(
     in_points, points = _factors(sources, table)
     # Tasks of one network in any source share it here.
     networks = [item for source in sources for item in source.scores.networks.items()]
+    shares = {source.scores.test_share for source in sources}
     scores = Scores(
         table=table[table["task"].isin([*tasks, *averages])],
         methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
@@ -342,7 +347,7 @@ def join(
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
         replicate=_replicate(sources),
-        test_share=max((x.scores.test_share or 0 for x in sources), default=0) or None,
+        test_share=shares.pop() if len(shares) == 1 else None,
         artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )
@@ -556,11 +561,13 @@ def source_warnings(sources: Sequence[LoadedScores], scores: Scores) -> Iterator
         scores: The scores that `join` has returned.
     """
     yield from (state("note", text=note) for source in sources for note in source.notes)
+    tasks: dict[tuple[str, ...], list[str]] = {}
     for task in _tasks_of_tables(sources):
         named = [source.scores.metrics[task] for source in sources if task in source.scores.metrics]
-        metrics = [*dict.fromkeys(map(" and ".join, named))]
-        if len(metrics) > 1 or any(" and " in names for names in metrics):
-            yield state("metrics", task=task, metrics=metrics)
+        tasks.setdefault((*dict.fromkeys(map(" and ".join, named)),), []).append(task)
+    for metrics, same in tasks.items():
+        if len(metrics) > 1 or " and " in "".join(metrics):
+            yield state("metrics", tasks=same, metrics=metrics)
     yield from _doubtful_directions(sources, scores)
     if scores.unit_remark:
         percent = bool(scores.table["score"].abs().max() <= 100)
@@ -577,14 +584,15 @@ def _doubtful_directions(sources: Sequence[LoadedScores], scores: Scores) -> Ite
         lower = [task for task in tasks if scores.directions[task] == (False, "declared")]
         unknown = [task for task in tasks if task not in known]
         assumed = [task for task in unknown if scores.directions[task] == (True, "assumed")]
-        values = table["score"][table["task"].isin(assumed)]
-        outside = values[~values.between(0, 100)].tolist()[:1]
+        rows = table[table["task"].isin(assumed) & ~table["score"].between(0, 100)]
+        outside = rows["score"].tolist()[:1]
         if assumed and (outside or lower or any(read_name(x)[1] for x in (*assumed, metric))):
             turned = [task for task in tasks if task in {*assumed, *lower}]
             names = shlex.quote(metric if metric and turned == tasks else ",".join(turned))
             option = f"--lower-is-better {names}"
+            doubtful = [*rows["task"].unique()] if outside and not lower else assumed
             yield state(
-                "assumed_direction", tasks=assumed, outside=outside, lower=lower, option=option
+                "assumed_direction", tasks=doubtful, outside=outside, lower=lower, option=option
             )
 
 

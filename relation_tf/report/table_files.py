@@ -69,29 +69,40 @@ def _read_text(path: Path) -> pd.DataFrame:
     if separator == "|":  # Markdown
         text = re.sub(r"(?m)^[^\S\n]*\|(.*)\|[^\S\n]*$", r"\1", text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
-    header: list[str] | None = None
+    read = [([field.strip() for field in fields], reader.line_num) for fields in reader]
+    read = [(x, n) for x, n in read if any(x) and not all(map(_RULE.fullmatch, x))]
+    is_table = any(any(fields[1:]) for fields, _ in read)
+    while is_table and len(read) > 1 and _is_title(read[0][0], read[1][0]):
+        read = read[1:]
+    header = read[0][0] if read else []
+    if header and header[0].startswith("# "):
+        header[0] = header[0].removeprefix("# ")
     rows, lines = [], []
-    for fields in reader:
-        fields = [field.strip() for field in fields]
-        if not any(fields) or all(map(_RULE.fullmatch, fields)):
-            continue
-        if header is None:
-            header = fields if not fields[0].startswith("# ") else None
-            continue
+    for fields, line_number in read[1:]:
         if len(fields) != len(header):
             line = separator.join(fields)
             decimal = separator == "," and re.search(r"(^|,)[+-]?\d+,\d+(,|$)", line)
             hint = ". Numbers must have a decimal point if commas separate fields" * bool(decimal)
             raise DataError(
-                f"{path}:{reader.line_num}: must have {len(header)} fields, as the header. "
+                f"{path}:{line_number}: must have {len(header)} fields, as the header. "
                 f"Received: {len(fields)}, {quote(line)}{hint}"
             )
         rows.append(fields)
-        lines.append(f"{path}:{reader.line_num}")
-    table = pd.DataFrame(rows, lines, header or [], dtype=object)
+        lines.append(f"{path}:{line_number}")
+    table = pd.DataFrame(rows, lines, header, dtype=object)
+    if len(rows) > 1 and all(bool(x) != bool(y) for x, y in zip(header, rows[1], strict=True)):
+        # Names of `DataFrame.agg` in two lines, then those of the index.
+        names = [z or f"{x} {y}".strip() for x, y, z in zip(header, *rows[:2], strict=True)]
+        table = table.iloc[2:].set_axis(names, axis=1)
     if len(rows) > 1 and table.columns.has_duplicates and not any(rows[1][1:]):
         table = _of_levels(table)
     return _with_points(table, separator)
+
+
+def _is_title(fields: list[str], following: list[str]) -> bool:
+    """Return True for a line above the header: a title, a comment, or the separator for Excel."""
+    is_comment = fields[0].startswith("# ") and len(fields) != len(following)
+    return is_comment or (bool(fields[0]) and not any(fields[1:]))
 
 
 def _of_levels(table: pd.DataFrame) -> pd.DataFrame:

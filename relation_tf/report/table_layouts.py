@@ -122,7 +122,8 @@ class _Table:
         is_truth = {*map(str, self.cells[name])} <= {"True", "False"} and not _is_metric(name)
         setting = rf"{_SETTING}|{_FREE}" if self.tracked or "method" in self.named else _COUNT
         bare = re.sub(r"(?<=.) \(.*\)", "", name)
-        if is_truth or _fits(bare, setting) or (self.tracked and _SET.match(name)):
+        is_setting = _fits(bare, setting) or _words(name) in ITEMS
+        if is_truth or is_setting or (self.tracked and _SET.match(name)):
             return "setting"
         return "spread" if _fits(name, _SPREAD) else "mean" if _fits(name, _AVERAGE) else "score"
 

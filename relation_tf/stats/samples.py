@@ -20,7 +20,9 @@ from relation_tf.words import capital, two_digits
 FloatArray: TypeAlias = NDArray[np.float64]
 Replicate: TypeAlias = Literal["seed", "fold", "item"]
 """What a score of a method is: of a seed, a fold of a cross-validation, or a test item (0 or 1)."""
-ITEMS = ("item", "example", "question id", "example id", "instance", "doc id", "idx", "id")
+ITEMS = ("item", "item id", "example", "example id", "question", "question id", "prompt",
+         "prompt id", "sample", "sample id", "instance", "instance id", "doc id", "idx",
+         "id")  # fmt: skip
 SYNONYMS: Mapping[str, Sequence[str]] = {
     "task": ("task", "dataset", "data set", "env", "environment", "game", "benchmark", "domain",
              "problem", "corpus", "data"),

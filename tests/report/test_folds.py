@@ -120,11 +120,33 @@ def test_repeated_folds_need_their_share():
     assert [*shown.tasks["score"].loc["b", ["low", "high"]]] == pytest.approx([low, high])
 
 
-def test_repetitions_of_folds_give_their_share():
-    scores = table().assign(repeat=lambda x: x["fold"] // 3, fold=lambda x: x["fold"] % 3)
-    assert only_comparison(scores[scores["fold"] < 2]).tests["A"].ratio == pytest.approx(1)
-    chosen = only_comparison(scores[scores["fold"] < 2], test_share=0.2)
-    assert chosen.tests["A"].ratio == pytest.approx(0.25)
+@pytest.mark.parametrize("names", [["repeat", "fold"], ["cv_fold", "seed"]])
+def test_repeats_and_folds_in_two_columns(names, tmp_path):
+    """The share of the test rows follows from the number of folds of a repeat."""
+    wide = (
+        repeated()
+        .set_index("model")
+        .set_axis(pd.MultiIndex.from_product([range(10)] * 2, names=names), axis=1)
+    )
+    scores = wide.stack(names, future_stack=True).rename("acc").reset_index()
+    report = compare(scores.sample(frac=1, random_state=0))
+    (part,) = report.data.comparisons.values()
+    expected = only_comparison(repeated(), test_share=0.1).tests["score"]
+    assert part.tests["acc"].pvalue.loc["a", "b"] == pytest.approx(expected.pvalue.loc["a", "b"])
+    report.write(tmp_path)
+    pd.testing.assert_frame_equal(only_comparison(tmp_path).pvalues, part.pvalues)
+    chosen = only_comparison(scores, test_share=0.2)
+    assert chosen.tests["acc"].ratio == 0.25
+
+
+def test_a_report_on_items_is_read_as_such(tmp_path):
+    compare(items()).write(tmp_path)
+    assert only_comparison(tmp_path).scores.replicate == "item"
+
+
+def test_another_score_than_0_and_1_has_no_test_of_items():
+    with pytest.raises(OptionError, match="0 or 1 on the same items"):
+        compare(table(), test="mcnemar")
 
 
 def test_seeds_have_no_share():

@@ -334,6 +334,19 @@ def test_excel(tmp_path):
     assert long.layout == "1 task x 2 methods x 2 seeds; columns task, model, run, value"
 
 
+@pytest.mark.parametrize("text", [
+    "# dataset,x,y\nA,.5,.6\nB,.7,.8\n",
+    "# made by eval.py, on Monday\n# of 2024\ndataset,x,y\nA,.5,.6\nB,.7,.8\n",
+    "sep=;\ndataset;x;y\nA;0,5;0,6\nB;0,7;0,8\n",
+    "Results of our study,,\n\ndataset,x,y\nA,.5,.6\nB,.7,.8\n",
+    ",,acc,acc\n,,mean,std\ndataset,model,,\nA,x,.5,.1\nA,y,.6,.1\nB,x,.7,.1\nB,y,.8,.1\n",
+])  # fmt: skip
+def test_lines_above_the_scores(tmp_path, text):
+    found = {key: parsed(x) for key, x in scores(read(tmp_path, text)).items()}
+    assert found == {("A", "x", "1"): 0.5, ("A", "y", "1"): 0.6,
+                     ("B", "x", "1"): 0.7, ("B", "y", "1"): 0.8}  # fmt: skip
+
+
 def write_sheets(path, **sheets):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
@@ -500,7 +513,7 @@ def test_numbers_of_rows_can_be_those_of_pairs(tmp_path, text, kinds):
 
 
 @pytest.mark.parametrize(("column", "scores", "offered"), [
-    ("question", "101110", ["item=question", "seed=#"]),
+    ("query", "101110", ["item=query", "seed=#"]),
     ("part", "123456", ["fold=part", "seed=#"]),
     ("lr", "123456", ["seed=#"]),
 ])  # fmt: skip
@@ -548,7 +561,8 @@ def test_losses_can_be_methods_or_scores(tmp_path):
 ])  # fmt: skip
 def test_methods_with_names_of_summaries(tmp_path, names):
     size = names.count(",") + 1
-    rows = [f"{task},{','.join(f'.{n}{m * m}' for m in range(size))}" for n, task in enumerate("ABC")]
+    scores = [",".join(f".{n}{m * m}" for m in range(size)) for n in range(3)]
+    rows = map(",".join, zip("ABC", scores, strict=True))
     long = read(tmp_path, "\n".join([f"dataset,{names}", *rows]))
     assert [*long.rows["method"].unique()] == names.split(",")
 
@@ -564,7 +578,7 @@ def test_folds_of_a_repeated_cross_validation(tmp_path, pair):
     rows = [f"{name},{a},{b},.{a}{b}" for name in "xy" for a in range(2) for b in range(2)]
     long = read(tmp_path, "\n".join([f"model,{pair},acc", *rows]))
     assert long.replicate == "fold"
-    assert long.layout == f"1 task x 2 methods x 4 folds; columns model, {pair.replace(',', ', ')}, acc"
+    assert long.layout.startswith("1 task x 2 methods x 4 folds; ")
     assert long.test_share == 0.5
     assert long.rows.groupby("method")["seed"].nunique().tolist() == [4, 4]
 
@@ -586,7 +600,8 @@ def test_numbered_splits_are_folds(tmp_path):
     rows = [f"{name},{n},.{n}" for name in "xy" for n in range(4)]
     long = read(tmp_path, "\n".join(["model,split,acc", *rows]))
     assert (long.replicate, "split" in long.rows) == ("fold", False)
-    assert "split" in read(tmp_path, LONG.replace("seed", "split").replace(",1", ",dev").replace(",2", ",test")).rows
+    named = LONG.replace("seed", "split").replace(",1", ",dev").replace(",2", ",test")
+    assert "split" in read(tmp_path, named).rows
 
 
 def test_numbers_of_parameters_are_no_methods(tmp_path):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _DRAWS = 10_000  # of the bootstrap; the Monte Carlo error of a limit is far below its width
 _DRAWS_OF_BANDS = 2_000
 _GRID = 101  # thresholds of a profile
-_LEAST_POINTS = 20  # of the best score of each task, if the scores are points
+_LEAST_POINTS = 20  # median of the best scores of the tasks, if the scores are points
 _ESTIMATES = {"iqm": "IQM", "median": "Median", "mean": "Mean", "gap": "Optimality gap"}
 Estimates = dict[str, dict[str, list[float]]]  # method -> task -> scores
 
@@ -59,13 +59,13 @@ def aggregates(scores: Scores) -> pd.DataFrame:
         return pd.DataFrame()
     sizes = {len(x) for tasks in found.values() for x in tasks.values()}
     tops = [max(map(max, same)) for same in zip(*(x.values() for x in found.values()), strict=True)]
-    points = scores.fractions or all(_LEAST_POINTS < top <= 100 for top in tops)
+    points = scores.fractions or np.median(tops) > _LEAST_POINTS
     target = np.nan if lower else 100.0 if points else 1.0
 
     def statistics(drawn: Sequence[FloatArray]) -> FloatArray:
         means = np.stack([x.mean(axis=1) for x in drawn])
         middle = middle_mean(drawn) if len(sizes) == 1 else np.full(len(drawn[0]), np.nan)
-        gap = np.maximum(target - np.hstack(drawn), 0).mean(axis=1)
+        gap = np.mean([np.maximum(target - x, 0).mean(axis=1) for x in drawn], axis=0)
         return np.transpose([middle, np.median(means, axis=0), means.mean(axis=0), gap])
 
     rows: dict[str, dict[str, float]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
@@ -116,7 +116,13 @@ def _test(scores: Scores, task: str) -> PairwiseResult | None:
     options |= {} if control is None else {"control": control}
     if "test_share" in inspect.signature(procedure.function).parameters:
         options["test_share"] = scores.test_share
-    result = procedure.function(samples, **options)
+    try:
+        result = procedure.function(samples, **options)
+    except OptionError:
+        raise
+    except ValueError as error:  # such as a test of other scores
+        fault = f"cannot be {procedure.title} on {task}: {error}"
+        raise OptionError("test", fault) from error
     _check_level("test", result, scores)
     if isinstance(result, PairwiseResult):
         return result
@@ -266,6 +272,8 @@ class OverTasks:
         tasks: The tasks; those scored from one network are one task.
         left_out: Tasks without scores of all methods.
         notes: Remarks on scores and p.
+        depends_on_units: If True, tasks have different units, on which the ranks of differences
+            depend.
     """
 
     procedure: Procedure
@@ -274,6 +282,7 @@ class OverTasks:
     tasks: list[str]
     left_out: list[str]
     notes: list[str]
+    depends_on_units: bool
 
     @property
     def generalizes(self) -> bool:
@@ -319,17 +328,12 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     if hasattr(result, "effect_sizes") and not isinstance(result, SignedRankResult):
         intervals = result.effect_sizes()
         pairs["effect_low"], pairs["effect_high"] = intervals["low"], intervals["high"]
-    notes = [*getattr(result, "notes", ())]
-    known = scores.comparable or any("depend on the units" in note for note in notes)
+    notes = [x for x in getattr(result, "notes", ()) if "depend on the units" not in x]
     ranked = getattr(result, "signed_ranks", result)
-    if isinstance(ranked, SignedRankResult) and not known:
-        notes.append(
-            "The tasks have different units or directions, so the ranks of differences depend on "
-            "the units"
-        )
+    depends = isinstance(ranked, SignedRankResult) and not scores.comparable
     left_out = [task for task in scores.by_network if task not in common]
     pairs = pairs.reindex(columns=_OVER_TASKS)
-    return OverTasks(procedure, result, pairs, [*common], left_out, notes)
+    return OverTasks(procedure, result, pairs, [*common], left_out, notes, depends)
 
 
 def _adapted_pairs(
@@ -906,12 +910,15 @@ def _rank_marks(
     for group in groups:
         low, high = ranks[group[0]], ranks[group[-1]]
         line = next((place for place, x in enumerate(lines) if x < low), len(lines))
-        lines[line:line + 1] = [high]
+        lines[line : line + 1] = [high]
         y = _BAR * (line + 1)
         strokes.append(_Stroke([(low - 0.04, y), (high + 0.04, y)], 2))
         dots += [(ranks[name], y) for name in group]
     half = math.ceil(last / 2)
-    for names, edge, side in ((ordered[:half], 1.0, "left"), (ordered[:half - 1:-1], end, "right")):
+    for names, edge, side in (
+        (ordered[:half], 1.0, "left"),
+        (ordered[: half - 1 : -1], end, "right"),
+    ):
         for place, name in enumerate(names, start=1):
             y = _BAR * len(lines) + 0.2 + place
             corner = [(ranks[name], 0.0), (ranks[name], y), (edge, y)]
@@ -927,10 +934,11 @@ def _tikz(marks: _Marks, scale: float) -> str:
         return f"({point[0]:.3f}, {point[1]:.2f})"
 
     lines = [rf"\begin{{tikzpicture}}[x={scale:.3f}cm, y=-.5cm, font=\footnotesize]"]
-    for stroke in marks.strokes:
-        lines.append(rf"\draw[line width={stroke.width}pt] {' -- '.join(map(at, stroke.points))};")
+    for points, width, _ in marks.strokes:
+        lines += [rf"\draw[line width={width}pt] {' -- '.join(map(at, points))};"]
     lines += [rf"\fill {at(dot)} circle (2pt);" for dot in marks.dots]
-    lines += [rf"\node[{side}] at {at(x)} {{{escape_latex(text)}}};" for x, side, text in marks.texts]
+    for point, side, text in marks.texts:
+        lines += [rf"\node[{side}] at {at(point)} {{{escape_latex(text)}}};"]
     return "\n".join([*lines, r"\end{tikzpicture}"])
 
 
