@@ -20,6 +20,7 @@ from relation_tf.report.table_layouts import (
     is_diverged,
     parsed,
     understand,
+    unmarked,
 )
 from relation_tf.stats.directions import read_name, suggest_direction, unlike_units
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, count
@@ -114,7 +115,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
 
 def _check_percent(cells: pd.Series) -> None:
     """Check that all numbers have a percent sign, or none."""
-    percent = cells.map(lambda cell: str(cell).strip().endswith("%"))
+    percent = cells.map(lambda cell: unmarked(cell).endswith("%"))
     others = cells[~percent & cells.map(lambda cell: (parsed(cell) or 0) == parsed(cell))]
     if percent.any() and len(others):
         raise DataError(
@@ -257,8 +258,9 @@ def _number(value: Any, row: str) -> float:
     number = parsed(value)
     if has_spread(value):
         raise DataError(
-            f"{row}: the score must be one number, not a mean with its deviation: tests need the "
-            f"score of each seed. Received: {quote(str(value))}"
+            f"{row}: the score must be one number, without a deviation or rank: tests need the "
+            f"score of each seed. For published means use `relation_tf.stats.read_published`. "
+            f"Received: {quote(str(value))}"
         )
     if number is None:
         raise DataError(

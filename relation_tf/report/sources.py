@@ -39,7 +39,7 @@ from relation_tf.report.table_files import read_table_file
 from relation_tf.report.text import Statement, state
 from relation_tf.settings import first_fault
 from relation_tf.stats.directions import Direction, read_name
-from relation_tf.stats.samples import Replicate
+from relation_tf.stats.samples import SYNONYMS, Replicate, words_of
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
 
@@ -141,6 +141,8 @@ def read_source(
         name = f"table {number}"
         if source.columns.nlevels > 1:  # such as of `DataFrame.pivot`
             source = source.melt(ignore_index=False)
+        elif source.index.name is None and words_of(str(source.columns.name)) in SYNONYMS["task"]:
+            source = source.rename_axis(index="method")  # such as of a transposed table
         rows = [f"{name}, row {index!r}" for index in source.index]
         if any(source.index.names) or source.index.inferred_type == "string":
             source = source.reset_index(allow_duplicates=True)  # such as the names of datasets

@@ -30,9 +30,9 @@ def read_table_file(path: Path) -> pd.DataFrame:
 
     The format follows from the end of the name: `.xlsx`, `.parquet`, `.jsonl`, `.ndjson`, `.json`
     (a list of objects), else text with separated fields. Text can be UTF-8 or UTF-16; separators
-    are commas, semicolons, tabs or bars, whichever splits the lines into the most fields. Commas in
-    numbers are decimal if fields are not separated by commas and no number has a decimal point,
-    else they separate thousands.
+    are commas, semicolons, tabs or bars, whichever splits the lines into the most fields, or else
+    spaces. Commas in numbers are decimal if they cannot separate thousands and no number has a
+    decimal point.
 
     Returns:
         The cells, as text for text files; without blank rows. The index has the place of each row,
@@ -64,7 +64,7 @@ def read_table_file(path: Path) -> pd.DataFrame:
 
 
 def _read_text(path: Path) -> pd.DataFrame:
-    text = _decoded(path)
+    text = re.sub(r"(?m)[^\S\n\t]+$", "", _decoded(path))
     separator = _separator(text)
     if separator == "|":  # Markdown
         text = re.sub(r"(?m)^[^\S\n]*\|(.*)\|[^\S\n]*$", r"\1", text)
@@ -77,6 +77,8 @@ def _read_text(path: Path) -> pd.DataFrame:
     header = read[0][0] if read else []
     if header and header[0].startswith("# "):
         header[0] = header[0].removeprefix("# ")
+    if separator in " \t" and len(read) > 1 and len(read[1][0]) == len(header) + 1:
+        header.insert(0, "")  # R writes no name of the rows
     rows, lines = [], []
     for fields, line_number in read[1:]:
         if len(fields) != len(header):
@@ -145,7 +147,8 @@ def _separator(text: str) -> str:
         number, times = max(counts.items(), key=lambda pair: (pair[0] > 1, pair[1]), default=(1, 0))
         return times * (number > 1), number
 
-    return max(_SEPARATORS, key=fields)
+    separator = max(_SEPARATORS, key=fields)
+    return separator if fields(separator)[0] else " "
 
 
 def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
@@ -155,7 +158,8 @@ def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
     grouped = {cell for cell in cells if _THOUSANDS.fullmatch(cell)}
     points = {cell for cell in cells if _POINT_DECIMAL.fullmatch(cell)}
     is_clear = bool(decimal - grouped)
-    if separator == "," or not decimal or (not is_clear and grouped - decimal):
+    in_quotes = separator == "," and is_clear and not points
+    if not decimal or (separator == "," and not in_quotes) or (not is_clear and grouped - decimal):
         return table.map(lambda cell: cell.replace(",", "") if cell in grouped else cell)
     others = [x for x in points if not is_clear or _THOUSANDS.fullmatch(x.replace(".", ","))]
     if others or not (is_clear or separator == ";"):

@@ -46,7 +46,7 @@ _SETTING = (
 )
 _FREE = (  # can differ between seeds
     r"(.* )?(runtime|timestamp|duration|created|note|comment|user|host|date|state|id|name|hash)|"
-    r"(start|end|fit|score|train|training|wall|elapsed) time"
+    r"((start|end|fit|score|train|training|wall|elapsed) )?time( (s|ms|sec|seconds))?"
 )
 _OF_SEED = re.compile(r"(?:(?:random )?seed|run|trial|fold|rep|repeat|repetition|s)? ?#?(\d+)")
 _FOLD = re.compile("fold|split")
@@ -69,8 +69,10 @@ _FAILED = re.compile(
 )
 _LONGEST = 100_000  # characters of a dict
 _BARE = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b""")
+_TRUTHS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 _DIVERGED = re.compile(r"diverged|div\.?")
-_DEVIATION = re.compile(r"[+−-]?[\d.]+ ?%?( ?(±|\+/-|\+-|\\pm) ?| \()[\d.]+ ?%?\)?")
+_DEVIATION = re.compile(r"[+−-]?[\d.]+ ?%?( ?(_\{)?(±|\+/-|\+-|\\pm) ?|_\{| \()[\d.]+ ?%?[)}]?")
+_LATEX = re.compile(r"\\[a-z]+ ?\{([^{}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,18 @@ class _Table:
 
     def kind(self, name: str) -> str:
         """Return the kind of a column with numbers, see `_KINDS`, by its name."""
-        is_truth = {*map(str, self.cells[name])} <= {"True", "False"} and not _is_metric(name)
+        is_truth = self._is_truth(name) and not _is_metric(name)
+        if is_truth and all(map(self._is_truth, self.others)):
+            return "score"
         setting = rf"{_SETTING}|{_FREE}" if self.tracked or "method" in self.named else _COUNT
         bare = re.sub(r"(?<=.) \(.*\)", "", name)
         is_setting = _fits(bare, setting) or _words(name) in ITEMS
         if is_truth or is_setting or (self.tracked and _SET.match(name)):
             return "setting"
         return "spread" if _fits(name, _SPREAD) else "mean" if _fits(name, _AVERAGE) else "score"
+
+    def _is_truth(self, name: str) -> bool:
+        return all(str(cell).lower() in _TRUTHS for cell in self.cells[name])
 
     def numeric(self) -> list[str]:
         """The other columns with scores, or else means; `left` are those with other numbers."""
@@ -225,6 +232,7 @@ def _plain(table: pd.DataFrame, where: str, used: Collection[str]) -> pd.DataFra
     for name in [x for x in table.columns if _UNNAMED.fullmatch(_words(x)) and x not in used]:
         if all(x is not None and x % 1 == 0 for x in map(parsed, table[name])):
             table = table.drop(columns=name)
+    table = table.rename(columns={"": "index"})
     if table.empty:
         raise DataError(f"{where} has no rows; it must have one row per score")
     return table
@@ -402,10 +410,13 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
         table.named["method"] = text
         return _of_metric(table, numbers), ""
     known = {name.lower() for entry in TASKS.values() for name in entry.task.scored}
-    rows = {str(cell).lower() for cell in table.cells[text]} & known
+    rows = bool({str(cell).lower() for cell in table.cells[text]} & known)
     heads = {name.lower() for name in numbers} & known
-    # pandas writes an index without a name; by convention, rows are datasets.
-    if rows or (not heads and _UNNAMED.fullmatch(text.lower())):
+    if not heads and _UNNAMED.fullmatch(text.lower()):
+        # By convention, rows are datasets; scores usually differ more between datasets.
+        cells = table.cells[[*numbers]].map(parsed).astype(float)
+        rows |= bool(cells.mean(axis=1).std() >= cells.mean().std())
+    if rows:
         table.named["task"] = text
         return _melted(table, numbers, "method")
     if heads:
@@ -413,8 +424,9 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
         return _long(table)
     raise DataError(
         f"{table.where}: are the rows of {text!r} ({_few(table.cells[text])}) tasks or methods? "
-        f"Use --columns task={text} if they are tasks and the columns ({_few(numbers)}) methods, "
-        f"--columns method={text} if they are methods and the columns tasks"
+        f"Use --columns {shlex.quote(f'task={text}')} if they are tasks and the columns "
+        f"({_few(numbers)}) methods, --columns {shlex.quote(f'method={text}')} if they are methods "
+        "and the columns tasks"
     )
 
 
@@ -423,7 +435,7 @@ def _refuse_rows(table: _Table, is_binary: bool, methods: str) -> NoReturn:
     kinds = ["item", "seed"] if is_binary else ["task", "fold", "seed"]
     raise DataError(
         f"{table.where}: are the rows {join_names([f'{kind}s' for kind in kinds], ' or ')}? Use "
-        f"--columns {join_names([f'{x}={ROW} if each row is a {x}' for x in kinds], ' or ')}; "
+        f"--columns {join_names([f'{x}={ROW} if they are {x}s' for x in kinds], ' or ')}; "
         f"{methods}"
     )
 
@@ -436,11 +448,13 @@ def _complete(table: _Table) -> None:
     if not names:
         _refuse(table, "there is no column of methods")
     rows = len(table.cells)
-    fitting = [x for x in names if 1 < table.cells[x].nunique() < rows]
-    if not fitting and "task" not in table.named:  # else no two methods would share a task
-        fitting = names
+    kept = [x for x in names if _words(x).endswith("name") or not _fits(x, _FREE)]
+    fitting = [x for x in kept if 1 < table.cells[x].nunique() < rows]
+    # With tasks, no two methods would share one; names of tracked runs have seeds.
+    if not fitting and "task" not in table.named and not table.tracked:
+        fitting = kept
     if len(fitting) != 1:
-        options = " or ".join(f"method={name}" for name in (fitting or names)[:3])
+        options = " or ".join(f"method={name}" for name in (fitting or kept or names)[:3])
         _refuse(table, "it is not clear which column is the method", options)
     table.named["method"] = fitting[0]
 
@@ -598,10 +612,10 @@ def is_numeric(column: pd.Series) -> bool:
 
 
 def parsed(cell: Any) -> float | None:
-    """Return a number, NaN for a failed run, None for other text.
+    r"""Return a number, NaN for a failed run, None for other text.
 
     Empty cells, `-`, `N/A`, `failed`, `OOM`, `timeout`, infinities and the like are failed runs. A
-    percent sign and marks (`**85.3**`, `85.3†`) are left out.
+    percent sign and marks (`**85.3**`, `85.3†`, `\textbf{85.3}`) are left out; `yes` is 1.
 
     Example:
         >>> parsed("85.3 %"), parsed("OOM"), parsed("mlp")
@@ -609,8 +623,8 @@ def parsed(cell: Any) -> float | None:
     """
     if cell is None or cell is pd.NA:
         return math.nan
-    text = {"True": "1", "False": "0"}.get(str(cell), str(cell).strip().strip("*†‡"))
-    text = text.replace("−", "-")
+    text = unmarked(cell).replace("−", "-")
+    text = _TRUTHS.get(text.lower(), text)
     if _FAILED.fullmatch(text.lower()) or _DIVERGED.fullmatch(text.lower()):
         return math.nan
     text = text.removesuffix("%").rstrip()
@@ -630,4 +644,14 @@ def is_diverged(cell: Any) -> bool:
 
 def has_spread(cell: Any) -> bool:
     """Return True for a mean with its standard deviation, such as `85.3 ± 0.4`."""
-    return bool(_DEVIATION.fullmatch(str(cell).strip()))
+    return bool(_DEVIATION.fullmatch(unmarked(cell)))
+
+
+def unmarked(cell: Any) -> str:
+    """Return the text of a cell without marks of Markdown and LaTeX."""
+    text = str(cell).strip().strip("*†‡")
+    while "\\" in text or "$" in text:
+        before, text = text, _LATEX.sub(r"\1", text.replace("$", "").replace("\\%", "%")).strip()
+        if text == before:
+            break
+    return text

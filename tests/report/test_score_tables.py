@@ -325,7 +325,9 @@ def test_names_and_scores_have_limits(row, said):
 
 
 @pytest.mark.parametrize(("cell", "message"), [
-    ("85.3 ± 0.4", "t.csv:3: the score must be one number, not a mean with its deviation"),
+    ("85.3 ± 0.4", "t.csv:3: the score must be one number, without a deviation"),
+    ("85.3 $\\pm$ 0.4", "t.csv:3: the score must be one number, without a deviation"),
+    ("85.3_{0.4}", "`relation_tf.stats.read_published`"),
     ("O.85", "t.csv:3: the score must be a number, or empty for a failed run. Received: 'O.85'"),
 ])  # fmt: skip
 def test_a_column_of_scores_with_other_text_is_not_left_out(tmp_path, cell, message):

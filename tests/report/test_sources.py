@@ -134,7 +134,7 @@ def test_report_as_source(before):
             "task,method,seed,metric,score\nMRPC,a,1,acc,1\nMRPC,a,1,f1,1\nMRPC,b,1,acc,1\n",
             r"theirs.csv:4: MRPC must have the metrics acc, f1. .*for b / 1",
         ),
-        (HEAD + "CoLA,a,1,80.5 ± .4\n", r"csv:2: the score must be one number, not a mean"),
+        (HEAD + "CoLA,a,1,80.5 ± .4\n", r"csv:2: the score must be one number, without"),
         (HEAD + "CoLA,a,1,1\nCoLA,,2,1\n", r"theirs.csv:3: the method is empty"),
         (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3 repeats 'CoLA / a / 1' of .*csv:2"),
         (HEAD + "CoLA,a,1\n", r"theirs.csv:2: must have 4 fields, as the header. Received: 3"),

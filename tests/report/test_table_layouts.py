@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 import sys
 import zipfile
 
@@ -72,7 +73,6 @@ def test_seeds_of_methods(tmp_path, text, layout):
 @pytest.mark.parametrize(("text", "how"), [
     ("dataset,svm,knn\niris,.9,.7\nwine,.8,.6\n", "column dataset, methods in columns"),
     (",dataset,svm,knn\n0,iris,.9,.7\n1,wine,.8,.6\n", "column dataset, methods in columns"),
-    (",svm,knn\niris,.9,.7\nwine,.8,.6\n", "methods in columns"),  # an index of pandas
     ("classifier,iris,wine\nsvm,.9,.8\nknn,.7,.6\n", "column classifier, tasks in columns"),
     ("model,dataset,acc\nsvm,iris,.9\nsvm,wine,.8\nknn,iris,.7\nknn,wine,.6\n",
      "columns dataset, model, acc"),
@@ -309,6 +309,9 @@ def test_formats_of_files(tmp_path):
         "tabs.tsv": LONG.replace(",", "\t"),
         "lines.jsonl": "\n".join(map(json.dumps, rows)),
         "list.json": json.dumps(rows),
+        "spaces.txt": LONG.replace(",", "   ").replace("\n", "  \n"),
+        "R.txt": "".join(f"{i or ''} {line}\n".lstrip().replace(",", " ")
+                         for i, line in enumerate(LONG.split("\n")[:5])),
     }.items():
         assert scores(read(tmp_path, content, name=name)) == expected, name
     pd.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
@@ -399,6 +402,10 @@ def test_the_size_of_a_sheet_has_a_limit(tmp_path):
     ("task\tx\ty\nA\t1,234.5\t2,500\n", [1234.5, 2500]),
     ("task;x;y\nA;−0,5;−1.5e-3\n".replace("1.5", "1,5"), [-0.5, -0.0015]),
     ("task,x,y\nA,−0.5,0.5\n", [-0.5, 0.5]),
+    ('task,x,y\nA,"0,765","0,8"\n', [0.765, 0.8]),
+    ('note,task,x,y\n"0,5",A,0.765,0.8\n', [0.765, 0.8]),
+    ("task,x,y\nA,\\textbf{0.5},$\\mathbf{0.6}$\n", [0.5, 0.6]),
+    ("task,x,y\nA,85.1\\%,\\underline{\\textbf{86\\%}}\n", [85.1, 86]),
 ])  # fmt: skip
 def test_commas_in_numbers(tmp_path, text, expected):
     assert [*map(parsed, read(tmp_path, text).rows["score"])] == expected
@@ -526,6 +533,47 @@ def test_a_refused_column_is_offered_as_what_it_can_be(tmp_path, column, scores,
     for option in offered:
         kind, _, name = option.partition("=")
         assert read(tmp_path, text, {kind: name}).replicate == kind
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "index"])
+def test_rows_without_a_name_are_tasks_if_scores_differ_more_between_them(tmp_path, name):
+    rows = {"C4.5": [0.7, 0.9], "SVM": [0.71, 0.92], "kNN": [0.69, 0.88]}
+    table = pd.DataFrame(rows, ["iris", "wine"]).rename_axis(name)
+    assert [*read(tmp_path, table.to_csv()).rows["task"].unique()] == ["iris", "wine"]
+    text = table.T.rename_axis(name).to_csv()
+    with pytest.raises(DataError, match="tasks or methods") as error:
+        read(tmp_path, text)
+    column = name or "index"
+    for key, option in (("task", f"task={column}"), ("method", f"method={column}")):
+        assert shlex.quote(option) in str(error.value)
+        assert [*read(tmp_path, text, {key: column}).rows[key].unique()] == [*rows]
+
+
+@pytest.mark.parametrize("name", [None, "classifier"])
+def test_a_transposed_table_has_its_tasks_in_columns(name):
+    table = pd.DataFrame({"C4.5": [0.7, 0.9], "SVM": [0.71, 0.92]}, ["iris", "wine"])
+    read_as = compare(table.rename_axis("dataset").T.rename_axis(name)).data.scores
+    assert (read_as.tasks, read_as.methods) == (["iris", "wine"], ["C4.5", "SVM"])
+
+
+@pytest.mark.parametrize("truth", [("True", "False"), ("TRUE", "FALSE"), ("yes", "no")])
+@pytest.mark.parametrize("index", [True, False])
+def test_truth_values_are_scores_of_items(tmp_path, truth, index):
+    right = [[1, 0, 1], [0, 0, 1], [1, 1, 0], [0, 1, 1]]
+    table = pd.DataFrame(right, columns=["BERT", "RoBERTa", "GPT"]).rename_axis("item")
+    text = table.map(lambda x: truth[1 - x]).to_csv(index=index)
+    long = read(tmp_path, text, {} if index else {"item": "#"})
+    assert long.replicate == "item"
+    found = long.rows["score"].map(parsed).groupby(long.rows["method"], sort=False).sum()
+    assert found.to_dict() == table.sum().to_dict()
+    assert compare(table.astype(bool)).data.scores.replicate == "item"
+
+
+def test_remarks_and_names_of_single_runs_are_no_methods(tmp_path):
+    rows = "".join(f"r{i},finished,2025-01-{i // 2:02},{i},.{i}\n" for i in range(10, 16))
+    with pytest.raises(DataError, match="method=Name") as error:
+        read(tmp_path, "Name,State,Created,Runtime,val/accuracy\n" + rows)
+    assert "method=Created" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0", "index", "level_0"])
