@@ -13,7 +13,7 @@ import pandas as pd
 
 from relation_tf.errors import DataError, OptionError, join_names, quote
 from relation_tf.report.options import LARGEST_SCORE, ComparisonOptions
-from relation_tf.report.scores import KEY, SCORE, Scores, most_seeds
+from relation_tf.report.scores import KEY, SCORE, Scores, are_in, most_seeds
 from relation_tf.report.table_layouts import (
     LongTable,
     has_spread,
@@ -88,7 +88,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
         lost["ranked"] = False
     methods = [*dict.fromkeys(rows["method"])]
     # A seed with a failed metric has no mean.
-    rows = rows[~pd.MultiIndex.from_frame(rows[KEY]).isin(pd.MultiIndex.from_frame(lost[KEY]))]
+    rows = rows[~are_in(rows, lost)]
     if rows.empty:
         raise DataError(f"{where}: all runs failed; there is no score to compare")
     metrics = _metrics_by_task(rows) if "metric" in rows else {}

@@ -31,6 +31,7 @@ from relation_tf.report.score_tables import failure_notes, read_table
 from relation_tf.report.scores import (
     KEY,
     Scores,
+    are_in,
     most_seeds,
     with_glue_average,
 )
@@ -256,11 +257,8 @@ def _as_reported(scores: Scores, folder: Path, runs: pd.DataFrame) -> Scores:
         replicate=facts.replicate,
         test_share=facts.test_share,
     )
-    known, lost = (
-        pd.MultiIndex.from_frame(table[KEY].astype(str))
-        for table in (scores.table, failed_runs(runs, None, reported))
-    )
-    return replace(reported, table=scores.table[~known.isin(lost)])
+    lost = are_in(scores.table, failed_runs(runs, None, reported))
+    return replace(reported, table=scores.table[~lost])
 
 
 def read_report(folder: Path) -> dict[str, Any]:
