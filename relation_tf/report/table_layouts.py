@@ -13,7 +13,7 @@ import re
 import shlex
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import pandas as pd
 
@@ -85,6 +85,41 @@ _DIVERGED = re.compile(r"diverged|div\.?")
 _DEVIATION = re.compile(r"[+−-]?[\d.]+ ?%?( ?(±|\+/-|\+-|\\pm) ?| \()[\d.]+ ?%?\)?")
 
 
+class Layout(NamedTuple):
+    """How a table was read; `str` is one line.
+
+    Attributes:
+        tasks: Number of tasks.
+        methods: Number of methods.
+        scores: Smallest and largest number of scores of a method on a task.
+        replicate: What a score is of.
+        columns: The columns that were read.
+        wide: What the other columns of a wide table are, such as `"methods"`.
+        without: Columns and rows that were left out.
+    """
+
+    tasks: int
+    methods: int
+    scores: tuple[int, int]
+    replicate: Replicate
+    columns: tuple[str, ...]
+    wide: str = ""
+    without: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        low, high = self.scores
+        sizes = [count(self.tasks, "task"), count(self.methods, "method")]
+        sizes += [count(high, self.replicate)] if low == high > 1 else []
+        shape = [" x ".join(sizes)]
+        shape += ["one score each"] if high == 1 else []
+        shape += [f"{low} to {high} {self.replicate}s"] if low < high else []
+        word = "columns" if len(self.columns) > 1 else "column"
+        columns = [f"{word} {', '.join(self.columns)}"] if self.columns else []
+        columns += [f"{self.wide} in columns"] if self.wide else []
+        columns += [f"without {join_names([*map(repr, self.without)])}"] if self.without else []
+        return "; ".join(filter(None, [", ".join(shape), ", ".join(columns)]))
+
+
 @dataclass(frozen=True)
 class LongTable:
     """Scores with one row each.
@@ -92,7 +127,7 @@ class LongTable:
     Attributes:
         rows: Columns `task`, `method`, `seed` and `score`, and, if known, `metric`, `split` and
             `diverged`; the index has the place of each row.
-        layout: How the table was read, for one line.
+        layout: How the table was read.
         replicate: `"seed"`; `"fold"` if the seeds are folds of a cross-validation, which share
             training rows, or `"item"` if they are items with scores of 0 or 1. The user can say
             that they are independent: `--columns seed=fold`.
@@ -101,7 +136,7 @@ class LongTable:
     """
 
     rows: pd.DataFrame
-    layout: str
+    layout: Layout
     replicate: Replicate = "seed"
     test_share: float | None = None
     unused: Sequence[str] = ()
@@ -182,7 +217,7 @@ def understand(
     _read_states(found)
     if metric is not None and "metric" not in found.named:
         found.named["score"] = _column(found, metric, "--metric")
-    long, how = _long(found)
+    long, wide = _long(found)
     if "metric" in long and metric is not None:
         known = [*dict.fromkeys(map(str, long["metric"]))]
         long = long[long["metric"].astype(str) == metric]
@@ -191,22 +226,30 @@ def understand(
                 f"{where}: --metric must be {join_names(known, ' or ')}. Received: {metric!r}."
                 f"{did_you_mean(metric, known)}"
             )
-    is_wide, tasks = how.startswith(("methods", "tasks")), [*dict.fromkeys(map(str, long["task"]))]
+    is_wide, tasks = wide in ("methods", "tasks"), [*dict.fromkeys(map(str, long["task"]))]
     left = [name for name in tasks if _fits(name, _SUMMARY if is_wide else _AVERAGE)]
     left = left if len(left) < len(tasks) else []
     long = long[~long["task"].astype(str).isin(left)]
     left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
-    if left:
-        how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, left)])}"]))
     long = _with_seeds(long, found)
-    seed = _words(found.named.get("seed", how))
+    seed = _words(found.named.get("seed", wide))
     replicate: Replicate = "seed"
     if "seed" not in columns and "fold" in seed:
         replicate = "fold"
     if "seed" not in columns and seed in _ITEMS and {*map(parsed, long["score"])} <= {0, 1}:
         replicate = "item"
     unused = [name for name in found.others if found.cells[name].nunique() > 1]
-    return LongTable(long, _layout(long, found, how, replicate), replicate, test_share, unused)
+    sizes = long.groupby(["task", "method"], dropna=False)["seed"].nunique()
+    layout = Layout(
+        long["task"].nunique(),
+        long["method"].nunique(),
+        (int(sizes.min()), int(sizes.max())),
+        replicate,
+        tuple(name for name in found.named.values() if name not in (ROW, "")),
+        wide,
+        tuple(left),
+    )
+    return LongTable(long, layout, replicate, test_share, unused)
 
 
 def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
@@ -338,7 +381,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     if len(seeds) > 1 and all(_fits(x, _SUMMARY) for x in others) and "seed" not in table.named:
         _complete(table)
         folds = any("fold" in _words(name) for name in seeds)
-        return _melted(table, seeds, "seed")[0], f"{'folds' if folds else 'seeds'} in columns"
+        return _melted(table, seeds, "seed")[0], "folds" if folds else "seeds"
     metrics = [*filter(_is_metric, numbers)]
     if "method" in table.named or table.tracked:
         if "task" in table.named or table.tracked or len(numbers) in (1, len(metrics)):
@@ -453,7 +496,7 @@ def _melted(table: _Table, columns: Sequence[str], key: str) -> tuple[pd.DataFra
     long = rows.melt(ids, [*columns], key, "score", ignore_index=False)
     if "task" not in long:
         long["task"] = "score"
-    return long, f"{key}s in columns"
+    return long, f"{key}s"
 
 
 def _with_seeds(rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
@@ -476,21 +519,6 @@ def _with_seeds(rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
             _refuse(table, f"{why}; keep one of them, or name the seeds", use)
     numbers = rows.groupby(keys, sort=False, dropna=False).cumcount() + 1
     return rows.assign(seed=numbers.astype(str))
-
-
-def _layout(rows: pd.DataFrame, table: _Table, how: str, name: str) -> str:
-    """Return numbers of tasks, methods and seeds, and the columns that were read."""
-    sizes = rows.groupby(["task", "method"], dropna=False)["seed"].nunique()
-    low, high = int(sizes.min()), int(sizes.max())
-    seeds = "one score each" if high == 1 else f"{low} to {high} {name}s" if low < high else ""
-    used = [column for column in table.named.values() if column != ROW and column]
-    shape = " x ".join(
-        [count(rows["task"].nunique(), "task"), count(rows["method"].nunique(), "method")]
-        + ([] if seeds else [count(high, name)])
-    )
-    columns = f"column{'s' if len(used) > 1 else ''} {', '.join(used)}" if used else ""
-    parts = [", ".join(filter(None, [shape, seeds])), ", ".join(filter(None, [columns, how]))]
-    return "; ".join(filter(None, parts))
 
 
 def _refuse(table: _Table, why: str, example: str = "") -> NoReturn:
