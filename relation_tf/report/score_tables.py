@@ -15,6 +15,7 @@ from relation_tf.errors import DataError, OptionError, join_names, quote
 from relation_tf.report.options import LARGEST_SCORE, ComparisonOptions
 from relation_tf.report.scores import KEY, SCORE, Scores, are_in, most_seeds
 from relation_tf.report.table_layouts import (
+    Layout,
     LongTable,
     has_spread,
     is_diverged,
@@ -42,7 +43,7 @@ class ScoreTable:
 
     scores: Scores
     failed: pd.DataFrame
-    layout: str
+    layout: Layout
     notes: Sequence[str]
 
 
