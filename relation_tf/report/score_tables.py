@@ -13,8 +13,9 @@ import pandas as pd
 
 from relation_tf.errors import DataError, OptionError, join_names, quote
 from relation_tf.report.options import LARGEST_SCORE, ComparisonOptions
-from relation_tf.report.scores import KEY, SCORE, Scores, most_seeds
+from relation_tf.report.scores import KEY, SCORE, Scores, are_in, most_seeds
 from relation_tf.report.table_layouts import (
+    Layout,
     LongTable,
     has_spread,
     is_diverged,
@@ -43,7 +44,7 @@ class ScoreTable:
 
     scores: Scores
     failed: pd.DataFrame
-    layout: str
+    layout: Layout
     notes: Sequence[str]
 
 
@@ -89,7 +90,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
         lost["ranked"] = False
     methods = [*dict.fromkeys(rows["method"])]
     # A seed with a failed metric has no mean.
-    rows = rows[~pd.MultiIndex.from_frame(rows[KEY]).isin(pd.MultiIndex.from_frame(lost[KEY]))]
+    rows = rows[~are_in(rows, lost)]
     if rows.empty:
         raise DataError(f"{where}: all runs failed; there is no score to compare")
     metrics = _metrics_by_task(rows) if "metric" in rows else {}

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from glue_submit import TASKS as GLUE_TASKS
 from glue_submit import glue_average
@@ -418,6 +420,12 @@ def has_scores(
     return lambda task, method, seed: any(
         (name, method, str(seed)) in known for name in (task, *scored.get(task, ()))
     )
+
+
+def are_in(rows: pd.DataFrame, table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return True for each row whose task, method and seed are also in a table."""
+    keys, known = (pd.MultiIndex.from_frame(x[KEY].astype(str)) for x in (rows, table))
+    return keys.isin(known)
 
 
 def most_seeds(table: pd.DataFrame) -> int:

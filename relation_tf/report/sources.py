@@ -31,6 +31,7 @@ from relation_tf.report.score_tables import failure_notes, read_table
 from relation_tf.report.scores import (
     KEY,
     Scores,
+    are_in,
     most_seeds,
     with_glue_average,
 )
@@ -153,7 +154,7 @@ def read_source(
             f"{name}, in memory",
             runs=_with_costs(read.failed),
             notes=read.notes,
-            layout=read.layout,
+            layout=str(read.layout),
         )
     if not isinstance(source, str | os.PathLike):
         # Late: tables need no code for runs.
@@ -175,10 +176,11 @@ def read_source(
         return source_of_runs(label, read_results(path), options.split)
     read = read_table(read_table_file(file), str(file), options)
     scores, runs, notes = read.scores, _with_costs(read.failed), [*read.notes]
+    layout = str(read.layout)
     # The report next to its scores knows their metrics and directions.
     if file != path or (file.name == "scores.csv" and (file.parent / "report.json").is_file()):
         reported = read_runs(file.parent)
-        scores, read = _as_reported(scores, file.parent, reported), replace(read, layout="")
+        scores, layout = _as_reported(scores, file.parent, reported), ""
         runs = pd.concat([runs, reported])
         if len(reported):
             notes += failure_notes(reported[reported["status"] == "failed"])
@@ -191,7 +193,7 @@ def read_source(
     # A pipe can be read only once.
     origin = f"{file}, SHA-256 {digest_of_file(file).hex()}" if file.is_file() else str(file)
     return LoadedScores(
-        label, scores, origin, None, [path], pretraining, manifests, runs, notes, read.layout
+        label, scores, origin, None, [path], pretraining, manifests, runs, notes, layout
     )
 
 
@@ -258,11 +260,8 @@ def _as_reported(scores: Scores, folder: Path, runs: pd.DataFrame) -> Scores:
         replicate=facts.replicate,
         test_share=facts.test_share,
     )
-    known, lost = (
-        pd.MultiIndex.from_frame(table[KEY].astype(str))
-        for table in (scores.table, failed_runs(runs, None, reported))
-    )
-    return replace(reported, table=scores.table[~known.isin(lost)])
+    lost = are_in(scores.table, failed_runs(runs, None, reported))
+    return replace(reported, table=scores.table[~lost])
 
 
 def read_report(folder: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import re
 import shlex
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -67,12 +67,51 @@ _FAILED = re.compile(
     r"[-–—?x]?|n/?a|nan|null|none|missing|failed|failure|fail|error|err|crashed|killed|oom|"
     r"out of memory|oot|time ?out|timed out|dnf|[+-]?inf(inity)?"
 )
+_MOST_NAMED = 12  # columns in a line
 _LONGEST = 100_000  # characters of a dict
 _BARE = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b""")
 _TRUTHS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 _DIVERGED = re.compile(r"diverged|div\.?")
 _DEVIATION = re.compile(r"[+−-]?[\d.]+ ?%?( ?(_\{)?(±|\+/-|\+-|\\pm) ?|_\{| \()[\d.]+ ?%?[)}]?")
 _LATEX = re.compile(r"\\[a-z]+ ?\{([^{}]*)\}")
+
+
+class Layout(NamedTuple):
+    """How a table was read; `str` is one line.
+
+    Attributes:
+        tasks: Number of tasks.
+        methods: Number of methods.
+        scores: Smallest and largest number of scores of a method on a task.
+        replicate: What a score is of.
+        columns: The columns that were read.
+        wide: What the other columns of a wide table are, such as `"methods"`.
+        without: Columns and rows that were left out.
+        others: The other columns of a wide table.
+    """
+
+    tasks: int
+    methods: int
+    scores: tuple[int, int]
+    replicate: Replicate
+    columns: tuple[str, ...]
+    wide: str = ""
+    without: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        low, high = self.scores
+        sizes = [count(self.tasks, "task"), count(self.methods, "method")]
+        sizes += [count(high, self.replicate)] if low == high > 1 else []
+        shape = [" x ".join(sizes)]
+        shape += ["one score each"] if high == 1 else []
+        shape += [f"{low} to {high} {self.replicate}s"] if low < high else []
+        word = "columns" if len(self.columns) > 1 else "column"
+        columns = [f"{word} {', '.join(self.columns)}"] if self.columns else []
+        others = f"{self.wide} in columns ({_few(self.others, _MOST_NAMED)})"
+        columns += [others] if self.wide else []
+        columns += [f"without {join_names([*map(repr, self.without)])}"] if self.without else []
+        return "; ".join(filter(None, [", ".join(shape), ", ".join(columns)]))
 
 
 @dataclass(frozen=True)
@@ -82,7 +121,7 @@ class LongTable:
     Attributes:
         rows: Columns `task`, `method`, `seed` and `score`, and, if known, `metric`, `split` and
             `diverged`; the index has the place of each row.
-        layout: How the table was read, for one line.
+        layout: How the table was read.
         replicate: `"seed"`; `"fold"` if the seeds are folds of a cross-validation, which share
             training rows, or `"item"` if they are items with scores of 0 or 1. The user can say
             that they are independent: `--columns seed=fold`.
@@ -91,7 +130,7 @@ class LongTable:
     """
 
     rows: pd.DataFrame
-    layout: str
+    layout: Layout
     replicate: Replicate = "seed"
     unused: Sequence[str] = ()
     test_share: float | None = None
@@ -185,7 +224,7 @@ def understand(
         >>> table = pd.DataFrame(rows, columns=["dataset", "svm", "knn"])
         >>> read = understand(table, "a.csv", {})
         >>> print(read.layout)
-        2 tasks x 2 methods, one score each; column dataset, methods in columns
+        2 tasks x 2 methods, one score each; column dataset, methods in columns (svm, knn)
         >>> read.rows["score"].tolist()
         [0.9, 0.8, 0.7, 0.9]
     """
@@ -196,7 +235,7 @@ def understand(
     _read_states(found)
     if metric is not None and "metric" not in found.named:
         found.named["score"] = _column(found, metric, "--metric")
-    long, how = _long(found)
+    long, wide = _long(found)
     if "metric" in long and metric is not None:
         known = [*dict.fromkeys(map(str, long["metric"]))]
         long = long[long["metric"].astype(str) == metric]
@@ -205,21 +244,29 @@ def understand(
                 f"{where}: --metric must be {join_names(known, ' or ')}. Received: {metric!r}."
                 f"{did_you_mean(metric, known)}"
             )
-    is_wide, tasks = how.startswith(("methods", "tasks")), [*dict.fromkeys(map(str, long["task"]))]
+    is_wide, tasks = wide in ("methods", "tasks"), [*dict.fromkeys(map(str, long["task"]))]
     left = [name for name in tasks if _fits(name, _SUMMARY if is_wide else _AVERAGE)]
     left = left if len(left) < len(tasks) else []
     long = long[~long["task"].astype(str).isin(left)]
     left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
-    if left:
-        how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, left)])}"]))
-    names = _words(found.named.get("seed", how))
+    names = _words(found.named.get("seed", wide))
     by_name = "fold" if _FOLD.search(names) else "item" if names in ITEMS else "seed"
     replicate: Replicate = given or by_name
     if replicate == "item" and not _is_binary(long["score"]):
         long, replicate = _with_items(long, found), "seed"
     long = _with_seeds(long, found, is_given=given is not None)
     unused = [name for name in found.others if found.cells[name].nunique() > 1]
-    layout = _layout(long, found, how, replicate)
+    sizes = long.groupby(["task", "method"], dropna=False)["seed"].nunique()
+    layout = Layout(
+        long["task"].nunique(),
+        long["method"].nunique(),
+        (int(sizes.min()), int(sizes.max())),
+        replicate,
+        tuple(name for name in found.named.values() if name not in (ROW, "")),
+        wide,
+        tuple(left),
+        tuple(found.scores),
+    )
     return LongTable(long, layout, replicate, unused, found.test_share)
 
 
@@ -370,7 +417,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
                 f"as 'seed {seeds[0]}' if they are seeds, or 'task: {seeds[0]}' if they are tasks"
             )
         folds = any("fold" in _words(name) for name in seeds)
-        return _melted(table, seeds, "seed")[0], f"{'folds' if folds else 'seeds'} in columns"
+        return _melted(table, seeds, "seed")[0], "folds" if folds else "seeds"
     metrics = [*filter(_is_metric, numbers)]
     if "method" in table.named or table.tracked:
         if "task" in table.named or table.tracked or len(numbers) in (1, len(metrics)):
@@ -497,13 +544,13 @@ def _melted(table: _Table, columns: Sequence[str], key: str) -> tuple[pd.DataFra
     first, *others = ([*re.findall(r"[^\W_]+", name)] for name in columns)
     metric = " ".join(word for word in first if all(word in words for words in others))
     if key != "method" or "metric" in long or read_name(metric)[0] is None:
-        return long, f"{key}s in columns"
+        return long, f"{key}s"
     if _words(metric) in ("loss", "losses") and not any(f"({metric})" in x for x in columns):
         raise DataError(
             f"{table.where}: does {metric!r} in all columns ({_few(columns)}) mean that scores are "
             f"losses? Rename them, such as 'A ({metric})' if it does, or 'A' if it does not"
         )
-    return long.assign(metric=metric), f"{key}s in columns"
+    return long.assign(metric=metric), f"{key}s"
 
 
 def _with_items(rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
@@ -549,21 +596,6 @@ def _with_seeds(rows: pd.DataFrame, table: _Table, *, is_given: bool) -> pd.Data
     return rows.assign(seed=numbers.astype(str))
 
 
-def _layout(rows: pd.DataFrame, table: _Table, how: str, name: str) -> str:
-    """Return numbers of tasks, methods and seeds, and the columns that were read."""
-    sizes = rows.groupby(["task", "method"], dropna=False)["seed"].nunique()
-    low, high = int(sizes.min()), int(sizes.max())
-    seeds = "one score each" if high == 1 else f"{low} to {high} {name}s" if low < high else ""
-    used = [column for column in table.named.values() if column != ROW and column]
-    shape = " x ".join(
-        [count(rows["task"].nunique(), "task"), count(rows["method"].nunique(), "method")]
-        + ([] if seeds else [count(high, name)])
-    )
-    columns = f"column{'s' if len(used) > 1 else ''} {', '.join(used)}" if used else ""
-    parts = [", ".join(filter(None, [shape, seeds])), ", ".join(filter(None, [columns, how]))]
-    return "; ".join(filter(None, parts))
-
-
 def _refuse(table: _Table, why: str, example: str = "") -> NoReturn:
     names = join_names([*map(repr, table.columns)])
     use = example or "task=NAME,method=NAME,score=NAME"
@@ -585,10 +617,10 @@ def _is_metric(name: str) -> bool:
     return read_name(name)[0] is not None or _words(name).endswith(tuple(SYNONYMS["score"]))
 
 
-def _few(names: Iterable[Any]) -> str:
+def _few(names: Iterable[Any], most: int = 3) -> str:
     """Return the first names."""
     shown = [*dict.fromkeys(map(str, names))]
-    return ", ".join(shown[:3]) + (", ..." if len(shown) > 3 else "")
+    return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
 def _bare(name: str) -> str:

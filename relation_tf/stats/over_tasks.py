@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -462,42 +462,6 @@ def wilcoxon_holm(
         seeds_needed=samples_needed(bound, alpha),
         notes=tuple(notes),
     )
-
-
-def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
-    """Count the tasks on which a method is significantly better than each other method.
-
-    A win or a loss is a significant difference; a tie is a difference that is not significant.
-    Each task is tested separately; the counts are not corrected for several tasks. A pair is
-    counted on tasks where both methods were tested.
-
-    Args:
-        tests: Task -> result of `steel_dwass`, or of `steel` (pairs with the control only).
-
-    Returns:
-        A table with columns `a`, `b`, `wins`, `ties` and `losses`: number of tasks on which a wins,
-        ties and loses against b.
-
-    Example:
-        >>> from relation_tf.stats import steel_dwass
-        >>> low, high = [1, 2, 3, 4, 5], [6, 7, 8, 9, 10]
-        >>> tests = {
-        ...     "CoLA": steel_dwass({"a": low, "b": high}),
-        ...     "RTE": steel_dwass({"a": low, "b": low}),
-        ... }
-        >>> print(win_tie_loss(tests).to_string(index=False))
-        a b  wins  ties  losses
-        a b     0     1       1
-    """
-    methods = list(dict.fromkeys(name for test in tests.values() for name in test.samples))
-    counts = {pair: [0, 0, 0] for pair in itertools.combinations(methods, 2)}
-    for test in tests.values():
-        pairs = test.columns()
-        for a, b, better in zip(pairs["a"], pairs["b"], pairs["better"], strict=True):
-            key = (a, b) if (a, b) in counts else (b, a)
-            counts[key][1 if better is None else 0 if better == key[0] else 2] += 1
-    rows = [(a, b, *numbers) for (a, b), numbers in counts.items() if any(numbers)]
-    return pd.DataFrame(rows, columns=["a", "b", "wins", "ties", "losses"])
 
 
 def _table_of_means(table: pd.DataFrame | TaskSamples) -> pd.DataFrame:

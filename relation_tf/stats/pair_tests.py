@@ -96,8 +96,8 @@ class StratifiedResult(PairwiseResult):
     It has the attributes and tables of `PairwiseResult`, with these differences: signs are positive
     where the column's method (or the method compared with the control) is better; the effect size
     is the mean of Cliff's delta over tasks, with the weights of the test; `samples` has the scores
-    of all tasks; there is no Kruskal-Wallis test. The intervals are for a shift that is the same on
-    each task: use them only if all tasks have the same unit.
+    of all tasks. The intervals are for a shift that is the same on each task: use them only if all
+    tasks have the same unit.
 
     Attributes:
         tasks: Task -> method -> its scores as given.
@@ -161,7 +161,7 @@ def steel_dwass(
 
     Scores must be independent, such as one score per seed. A difference that is not significant is
     no evidence that two methods are equal. Do not pool scores of several datasets: use
-    `friedman_nemenyi` or `win_tie_loss`. Use scores with full precision: rounding causes ties. To
+    `friedman_nemenyi`. Use scores with full precision: rounding causes ties. To
     compare one method with each other method, declare `steel` before the runs; it has more power.
 
     Args:

@@ -17,10 +17,7 @@ from statsmodels.stats.multitest import multipletests
 from relation_tf.stats import (
     friedman_nemenyi,
     friedman_wilcoxon,
-    steel,
-    steel_dwass,
     wilcoxon_holm,
-    win_tie_loss,
 )
 from relation_tf.stats.over_tasks import signed_rank_attainable_pvalue
 from relation_tf.stats.pair_tests import holm
@@ -203,25 +200,6 @@ def test_bad_tables(table, error, message):
     with pytest.raises(error, match=message) as caught:
         friedman_nemenyi(table)
     assert "\n" not in str(caught.value)
-
-
-LOW, MIDDLE, HIGH = range(5), range(10, 15), range(20, 25)
-
-
-def test_wins_ties_and_losses():
-    tests = {
-        "accuracy": steel_dwass({"a": LOW, "b": HIGH, "c": HIGH}),
-        "loss": steel_dwass({"a": HIGH, "b": LOW}, higher_is_better=False),
-        "against c": steel({"a": LOW, "b": MIDDLE, "c": HIGH}, "c"),
-    }
-    counts = win_tie_loss(tests)
-    assert counts.to_dict("list") == {
-        "a": ["a", "a", "b"],
-        "b": ["b", "c", "c"],
-        "wins": [0, 0, 0],
-        "ties": [0, 0, 1],
-        "losses": [2, 2, 1],
-    }
 
 
 # Paired measurements of Hollander and Wolfe (1973, page 29) on the Hamilton depression scale.
