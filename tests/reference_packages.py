@@ -76,7 +76,7 @@ def _rliable(runs: Mapping[str, Any]) -> dict[str, Any]:
     chances, chance_limits = intervals(pairs, metrics.probability_of_improvement)
     pooled = np.concatenate([scores.ravel() for scores in runs.values()])
     taus = np.linspace(*np.percentile(pooled, [0.5, 99.5]), 101)
-    profiles, _ = library.create_performance_profile(dict(runs), taus, reps=10)
+    profiles, bands = intervals(runs, lambda scores: library.score_distributions(scores, taus))
     return {
         "estimates": {name: values[name].tolist() for name in runs},
         "intervals": {name: limits[name].tolist() for name in runs},
@@ -84,11 +84,12 @@ def _rliable(runs: Mapping[str, Any]) -> dict[str, Any]:
         "improvement_intervals": {name: chance_limits[name].ravel().tolist() for name in others},
         "taus": taus.tolist(),
         "profiles": {name: profiles[name].tolist() for name in runs},
+        "bands": {name: bands[name].tolist() for name in runs},
     }
 
 
 def _autorank(datasets: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Friedman's p, average ranks, Nemenyi's distance and effect sizes."""
+    """Return Friedman's p, average ranks, medians, Nemenyi's distance and effect sizes."""
     import pandas as pd
     from autorank import autorank
 
@@ -98,7 +99,8 @@ def _autorank(datasets: Mapping[str, Any]) -> dict[str, Any]:
         result = autorank(pd.DataFrame(datasets), force_mode="nonparametric", **options)
         table = result.rankdf
         found |= {"pvalue": float(result.pvalue), "cd": float(result.cd)}
-        found |= {"meanrank": table["meanrank"].to_dict(), "first": str(table.index[0])}
+        found |= {x: table[x].to_dict() for x in ("meanrank", "median", "mad")}
+        found["first"] = str(table.index[0])
         found[name] = table["effect_size"].to_dict()
         found[f"{name}_magnitude"] = table["magnitude"].to_dict()
     pair = pd.DataFrame({name: datasets[name] for name in ("svm", "mlp")})

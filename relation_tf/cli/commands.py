@@ -55,6 +55,9 @@ _OF_RUNS = ("out", "tasks", "methods", "seeds", "settings")
 _OF_DIAGNOSES = (
     "jobs", "run_timeout", "allow_failing_checks", "deterministic", "plugins", "track"
 )  # fmt: skip
+Pdf = Annotated[
+    bool, typer.Option("--pdf", help="Also make report.pdf; needs pdflatex or tectonic.")
+]
 _QUICK = "Train less: 10 of 20 tasks, two of five seeds, and only attention next to the layer."
 
 
@@ -274,10 +277,10 @@ def status(folder: Folder, as_json: Json = False, **options: Any) -> None:
 )
 @with_options(RunOptions, "plugins")
 @with_options(ComparisonOptions, "costs")
-def report(folder: Folder, **options: Any) -> None:
+def report(folder: Folder, pdf: Pdf = False, **options: Any) -> None:
     """Write the report of a suite again: report.html, report.md, tables and figures."""
     results = _read(folder, options["plugins"])
-    write_report(results, options["costs"] or ())
+    write_report(results, options["costs"] or (), pdf)
     print_failures(results.failures)
 
 
@@ -297,9 +300,7 @@ def compare(
             "JSON, with a row for each score or a column for each method, dataset or seed.",
         ),
     ],
-    pdf: Annotated[
-        bool, typer.Option("--pdf", help="Also make report.pdf; needs pdflatex or tectonic.")
-    ] = False,
+    pdf: Pdf = False,
     **options: Any,
 ) -> None:
     """Compare finished suites, reports or tables of scores, without training.
@@ -309,7 +310,6 @@ def compare(
     """
     from relation_tf.report import compare as compare_scores
     from relation_tf.report.report import check_folder
-    from relation_tf.report.typesetting import write_pdf
 
     options["plugins"] = RunOptions(plugins=options["plugins"]).plugins
     options["command"] = shlex.join(["relation-tf", *sys.argv[1:]])
@@ -325,9 +325,7 @@ def compare(
     with progress_shown():
         comparison = compare_scores(*sources, **options)
         written = comparison.write(folder)
-    _print_report(comparison, written)
-    if pdf:
-        write_pdf(folder)
+    _print_report(comparison, written, pdf)
     if comparison.data.results is not None:  # warnings name failed runs of tables
         print_failures(comparison.data.failures)
 
@@ -367,7 +365,7 @@ def _read(folder: Path, plugins: Sequence[str] | None = None) -> Results:
     return read_results(folder)
 
 
-def write_report(results: Results, costs: Sequence[str] = ()) -> Report:
+def write_report(results: Results, costs: Sequence[str] = (), pdf: bool = False) -> Report:
     """Write the report of a suite into its folder, print its summary and return it."""
     with interrupts_delayed():
         from relation_tf.report import make_report
@@ -380,7 +378,7 @@ def write_report(results: Results, costs: Sequence[str] = ()) -> Report:
         report = make_report(results, costs)
     with interrupts_delayed(), progress_shown():  # the delay of Ctrl-C starts with the first file
         written = report.write(folder)  # before printing, which can fail, such as in a closed pipe
-    _print_report(report, written)
+    _print_report(report, written, pdf)
     return report
 
 
@@ -389,10 +387,14 @@ def _collect_rarely() -> None:
     gc.set_threshold(100_000, 20, 20)
 
 
-def _print_report(report: Report, written: Path) -> None:
+def _print_report(report: Report, written: Path, pdf: bool) -> None:
     echo(f"\n{report}\n")
     echo(f"report: {written}")
     echo("Open it in a browser. Next to it: report.tex (LaTeX), report.md, tables as CSV.")
+    if pdf:  # last, because LaTeX can fail
+        from relation_tf.report.typesetting import write_pdf
+
+        write_pdf(written.parent)
 
 
 def write_zips(results: Results, fill_missing: bool) -> Submissions:

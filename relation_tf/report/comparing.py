@@ -116,20 +116,21 @@ def with_test(scores: Scores, given: ComparisonOptions) -> Scores:
         scores = _with_method(scores, "control", given.control)
         scores = replace(scores, test=None, test_over_tasks=None)
     if given.test is not None:
-        _check_test("test", given.test, scores.control, over_tasks=False)
+        _check_test("test", given.test, scores, over_tasks=False)
         scores = replace(scores, test=given.test)
     if given.test_over_tasks is not None:
-        _check_test("test_over_tasks", given.test_over_tasks, scores.control, over_tasks=True)
+        _check_test("test_over_tasks", given.test_over_tasks, scores, over_tasks=True)
         scores = replace(scores, test_over_tasks=given.test_over_tasks)
     share = given.test_share
     if share is not None and not (scores.replicate == "fold" and 0 < share < 1):
         fault = f"must be between 0 and 1, for scores of folds. Received: {share:g}, for scores of "
         raise OptionError("test_share", f"{fault}{scores.replicate}s")
-    return replace(scores, test_share=share)
+    return scores if share is None else replace(scores, test_share=share)
 
 
-def _check_test(option: str, name: str, control: str | None, *, over_tasks: bool) -> None:
-    """Check that an option can name this test, and that it matches the control."""
+def _check_test(option: str, name: str, scores: Scores, *, over_tasks: bool) -> None:
+    """Check that an option can name this test, and that it matches the control and the scores."""
+    control = scores.control
     known = [
         test
         for test, procedure in PROCEDURES.items()
@@ -145,6 +146,14 @@ def _check_test(option: str, name: str, control: str | None, *, over_tasks: bool
             option,
             f"{name} compares all pairs, but there is a control, {control}. Tests with a control: "
             f"{join_names(others)}",
+        )
+    procedure = PROCEDURES[name]
+    of_seeds = procedure.equal_spread if over_tasks else not procedure.paired
+    if scores.paired and of_seeds and not PROCEDURES.is_of_user(name):
+        raise OptionError(
+            option,
+            f"{name} needs independent seeds, but the table has {scores.replicate}s. Leave it out, "
+            f"or use --columns seed=COLUMN if all {scores.replicate}s are independent",
         )
 
 

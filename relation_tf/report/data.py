@@ -34,7 +34,7 @@ from relation_tf.report.lost_runs import (
 )
 from relation_tf.report.scores import SCORE, Scores
 from relation_tf.report.sections import MODULES
-from relation_tf.report.sections.aggregates import aggregates
+from relation_tf.report.sections.aggregates import aggregates, profiles
 from relation_tf.report.sections.answer import brief, findings, leading, progress, standings
 from relation_tf.report.sections.learning_time import LearningTimes, learning_times
 from relation_tf.report.sections.predictions import ReadRows, read_rows, row_tables
@@ -135,7 +135,14 @@ class Comparison:
         """Estimates over tasks that are declared to have one unit; else empty."""
         scores = self.scores
         known = scores.same_unit and scores.comparable and len(scores.common) > 1
+        sizes = [len(x) for methods in scores.common.values() for x in methods.values()]
+        known = known and not scores.paired and min(sizes) > 1  # else there is nothing to resample
         return aggregates(scores) if known else pd.DataFrame()
+
+    @cached_property
+    def profiles(self) -> pd.DataFrame:
+        """Performance profiles of the methods of `aggregates`."""
+        return profiles(self.scores)
 
     @cached_property
     def verdicts(self) -> Verdicts | None:
@@ -171,7 +178,9 @@ class Comparison:
         lost = mostly_lost(self.scores, self.collapsed, self.failed)
         if lost and {*self.scores.table["method"]} <= {*lost}:
             return state("none_learned", tasks=len(self.scores.main_tasks))
-        return leading(self, lost) if self.verdicts is None else headline(self, self.verdicts)
+        if self.verdicts is None or (self.outcome and not self.verdicts.tasks):
+            return leading(self, lost)
+        return headline(self, self.verdicts)
 
     @property
     def assumed(self) -> list[Statement]:
@@ -422,10 +431,8 @@ class ReportData:
             return []
         used = {}
         for family, part in self.comparisons.items():
-            left_out = {task for tasks in part.scores.lacking_tasks().values() for task in tasks}
-            if left_out:
-                kept = [task for task in part.scores.main_tasks if task not in left_out]
-                used[family] = kept if len({*map(part.scores.network, kept)}) > 1 else []
+            if part.scores.lacking_tasks():
+                used[family] = part.over_tasks.tasks if part.over_tasks else []
         return [state("incomplete_methods", lacking=lacking, used=used)]
 
     @property
@@ -549,4 +556,7 @@ def _over_tasks(part: Comparison) -> dict[str, pd.DataFrame]:
     if part.over_tasks is None:
         return {}
     ranks, tables = part.over_tasks.ranks, {"over_tasks": part.over_tasks.pairs}
-    return tables if ranks is None else tables | {"ranks": ranks.rename_axis("task").reset_index()}
+    if ranks is not None:
+        tables["ranks"] = ranks.rename_axis("task").reset_index()
+        tables["average_ranks"] = part.standings.rename_axis("method").reset_index()
+    return tables

@@ -339,10 +339,11 @@ def _mean_of_tasks(data: ReportData, methods: Sequence[str]) -> list[list[str]]:
         return []
     digits = scores.digits(scores.main_tasks[0])
     parts = [part.aggregates for part in data.comparisons.values() if len(part.aggregates)]
-    middle = [("IQM", pd.concat(parts)["iqm"])] if parts else []
+    middle = [("IQM", pd.concat(parts)["iqm"].dropna())] if parts else []
     return [
         [f"{label} of {tasks} tasks", *(number(means.get(name), digits) for name in methods)]
         for label, means in [("mean", table["mean"]), *middle]
+        if len(means)
     ]
 
 

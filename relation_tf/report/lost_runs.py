@@ -14,7 +14,7 @@ import pandas as pd
 
 from relation_tf.registry import Procedure
 from relation_tf.report.blocks import rows_of
-from relation_tf.report.scores import KEY, Scores, scored_names
+from relation_tf.report.scores import KEY, Scores, are_in, scored_names
 from relation_tf.report.text import Statement, state
 from relation_tf.tasks.metrics import find_metric
 
@@ -87,8 +87,7 @@ def with_failed(scores: Scores, failed: pd.DataFrame, test: Procedure) -> Scores
         return scores
     averages = [lost.assign(task=name) for name in scores.averages]
     rows = pd.concat([lost, *averages]).drop_duplicates()
-    scored, keys = (pd.MultiIndex.from_frame(x[KEY].astype(str)) for x in (scores.table, rows))
-    rows = rows[~keys.isin(scored)].assign(score=math.nan)
+    rows = rows[~are_in(rows, scores.table)].assign(score=math.nan)
     return replace(scores, table=pd.concat([scores.table, rows], ignore_index=True))
 
 

@@ -12,8 +12,8 @@ from relation_tf.settings import option
 
 Chosen: TypeAlias = str | Sequence[str]
 """A control or reference; with families, one for each, in any order."""
-COLUMNS = ("task", "method", "seed", "score", "metric", "split", "diverged")
-"""Columns of a table that can have another name."""
+COLUMNS = ("task", "method", "seed", "fold", "item", "score", "metric", "split", "diverged")
+"""Columns of a table that can have another name; a table has seeds, folds or items."""
 LARGEST_SCORE = 1e100  # the squares of larger ones overflow
 _LISTS = ("labels", "lower_is_better", "higher_is_better", "plugins")
 

@@ -112,6 +112,8 @@ class Report:
             "timed": scores.timed,
             **({"points": scores.points} if scores.points else {}),
             **({"artificial": True} if scores.artificial else {}),
+            **({"replicate": scores.replicate} if scores.paired else {}),
+            **({} if scores.test_share is None else {"test_share": scores.test_share}),
             "networks": {
                 task: scores.networks.get(task, task)
                 for tasks in scores.shared.values()

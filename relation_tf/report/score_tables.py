@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,9 +13,17 @@ import pandas as pd
 
 from relation_tf.errors import DataError, OptionError, join_names, quote
 from relation_tf.report.options import LARGEST_SCORE, ComparisonOptions
-from relation_tf.report.scores import KEY, SCORE, Scores, most_seeds
-from relation_tf.report.table_layouts import has_spread, is_diverged, parsed, understand
-from relation_tf.stats.directions import read_name, suggest_direction
+from relation_tf.report.scores import KEY, SCORE, Scores, are_in, most_seeds
+from relation_tf.report.table_layouts import (
+    Layout,
+    LongTable,
+    has_spread,
+    is_diverged,
+    parsed,
+    understand,
+    unmarked,
+)
+from relation_tf.stats.directions import read_name, suggest_direction, unlike_units
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, count
 
 _LONGEST = 200  # characters of a name
@@ -35,7 +44,7 @@ class ScoreTable:
 
     scores: Scores
     failed: pd.DataFrame
-    layout: str
+    layout: Layout
     notes: Sequence[str]
 
 
@@ -70,7 +79,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
         score=[*map(_number, rows["score"], places)],
         diverged=pd.Series(flags, places, dtype=object),
     )
-    _check_unique(rows[key], long.unused)
+    _check_unique(rows[key], long)
     rows["score"] = rows["score"].mask(rows["diverged"].eq(True))
     if options.failed_as is not None:
         _check_failed_as(options.failed_as, rows, options)
@@ -81,7 +90,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
         lost["ranked"] = False
     methods = [*dict.fromkeys(rows["method"])]
     # A seed with a failed metric has no mean.
-    rows = rows[~pd.MultiIndex.from_frame(rows[KEY]).isin(pd.MultiIndex.from_frame(lost[KEY]))]
+    rows = rows[~are_in(rows, lost)]
     if rows.empty:
         raise DataError(f"{where}: all runs failed; there is no score to compare")
     metrics = _metrics_by_task(rows) if "metric" in rows else {}
@@ -94,6 +103,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
             tasks=tasks,
             seeds=most_seeds(means),
             replicate=long.replicate,
+            test_share=long.test_share,
             metrics=metrics,
             directions={task: suggest_direction(task, metrics.get(task, ())) for task in tasks},
             splits={task: split for task, split in splits.items() if task in tasks},
@@ -106,7 +116,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
 
 def _check_percent(cells: pd.Series) -> None:
     """Check that all numbers have a percent sign, or none."""
-    percent = cells.map(lambda cell: str(cell).strip().endswith("%"))
+    percent = cells.map(lambda cell: unmarked(cell).endswith("%"))
     others = cells[~percent & cells.map(lambda cell: (parsed(cell) or 0) == parsed(cell))]
     if percent.any() and len(others):
         raise DataError(
@@ -184,44 +194,47 @@ def _text(name: str, value: Any, row: str) -> str:
     return str(int(integer[1])) if integer else text
 
 
-def _check_unique(rows: pd.DataFrame, unused: Sequence[str]) -> None:
+def _check_unique(rows: pd.DataFrame, long: LongTable) -> None:
     again = rows.duplicated().to_numpy()
     if again.any():
         row = int(again.argmax())
         first = int((rows == rows.iloc[row]).all(axis=1).to_numpy().argmax())
         raise DataError(
             f"{rows.index[row]} repeats {quote(' / '.join(rows.iloc[row]))} of "
-            f"{rows.index[first]}; each combination of task, method and seed must occur only once"
-            + (f". Not read: {join_names([*map(repr, unused)])}" if unused else "")
+            f"{rows.index[first]}; each combination of task, method and {long.replicate} must "
+            "occur only once"
+            + (f". Not read: {join_names([*map(repr, long.unused)])}" if long.unused else "")
         )
 
 
 def _metrics_by_task(table: pd.DataFrame) -> dict[str, list[str]]:
     """Return the metrics of each task; a score is their mean.
 
-    All scores of a task must have the same metrics. The metric `SCORE` is such a mean already.
+    All scores of a task must have the same metrics, in one direction and unit. The metric `SCORE`
+    is such a mean already.
     """
-    expected: dict[str, tuple[str, list[str]]] = {}
-    key: Any
-    for key, rows in table.groupby(KEY, sort=False):
-        task, method, seed = key
-        metrics = sorted(rows["metric"])
-        if metrics == [SCORE]:
+    found: dict[str, list[str]] = {}
+    for task, rows in table.groupby("task", sort=False):
+        metrics = sorted({*rows["metric"]} - {SCORE})
+        found |= {str(task): metrics} if metrics else {}
+        if rows["metric"].nunique() < 2:
             continue
-        first, required = expected.setdefault(task, (f"{method} / {seed}", metrics))
-        if metrics != required:
+        for (method, seed), own in rows.groupby(["method", "seed"], sort=False)["metric"]:
+            if sorted(own) not in (metrics, [SCORE]):
+                raise DataError(
+                    f"{own.index[0]}: {task} must have the metrics {join_names(metrics)}. "
+                    f"Received: {join_names(sorted(own))} for {method} / {seed}"
+                )
+        largest = rows["score"].abs().groupby(rows["metric"]).max()
+        sizes = {name: float(largest[name]) for name in metrics}
+        higher = {name: read_name(name)[0] is not False for name in metrics}
+        if unlike_units(sizes, dict.fromkeys(metrics, True)) or len({*higher.values()}) > 1:
             raise DataError(
-                f"{rows.index[0]}: {task} must have the metrics {join_names(required)}, as for "
-                f"{first}. Received: {join_names(metrics)} for {method} / {seed}"
+                f"{rows.index[0]}: the metrics of {task} must have one direction and unit, because "
+                f"a score is their mean. Received: {join_names(metrics, ' and ')}. Choose one, "
+                f"such as --metric {shlex.quote(metrics[0])}"
             )
-        lower = [metric for metric in metrics if read_name(metric)[0] is False]
-        if lower and len(lower) < len(metrics):
-            raise DataError(
-                f"{rows.index[0]}: the metrics of {task} must be all higher-is-better or all "
-                f"lower-is-better. Received: {join_names(metrics, ' and ')}. Keep one of them, or "
-                "use a separate task for each"
-            )
-    return {task: metrics for task, (_, metrics) in expected.items()}
+    return found
 
 
 def _flag(value: Any, row: str) -> bool | None:
@@ -246,8 +259,9 @@ def _number(value: Any, row: str) -> float:
     number = parsed(value)
     if has_spread(value):
         raise DataError(
-            f"{row}: the score must be one number, not a mean with its deviation: tests need the "
-            f"score of each seed. Received: {quote(str(value))}"
+            f"{row}: the score must be one number, without a deviation or rank: tests need the "
+            f"score of each seed. For published means use `relation_tf.stats.read_published`. "
+            f"Received: {quote(str(value))}"
         )
     if number is None:
         raise DataError(

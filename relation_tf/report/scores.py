@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from glue_submit import TASKS as GLUE_TASKS
 from glue_submit import glue_average
@@ -240,18 +242,24 @@ class Scores:
         tasks = self.counted(title) if title in self.by_network else self.main_tasks
         return tasks[0] in self.lower_is_better
 
-    @property
+    @cached_property
     def procedure(self) -> Procedure:
         """The statistical procedure."""
         default = default_procedure(self.control, replicate=self.replicate)
-        return PROCEDURES.find(self.test or default)
+        return self._titled(PROCEDURES.find(self.test or default))
+
+    def _titled(self, procedure: Procedure) -> Procedure:
+        """Return the procedure; its title names no correction if there is only one pair."""
+        if self.table["method"].nunique() > 2:
+            return procedure
+        return replace(procedure, title=procedure.title.removesuffix(" with Holm's correction"))
 
     @property
     def paired(self) -> bool:
         """If True, the scores of a fold or item are pairs."""
         return self.replicate != "seed"
 
-    @property
+    @cached_property
     def procedure_over_tasks(self) -> Procedure:
         """The statistical procedure over tasks."""
         default = default_over_tasks(
@@ -259,7 +267,7 @@ class Scores:
             num_seeds=1 if self.paired else most_seeds(self.table),
             num_methods=self.table["method"].nunique(),
         )
-        return PROCEDURES.find(self.test_over_tasks or default)
+        return self._titled(PROCEDURES.find(self.test_over_tasks or default))
 
     @property
     def controls(self) -> str | None:
@@ -414,6 +422,12 @@ def has_scores(
     )
 
 
+def are_in(rows: pd.DataFrame, table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return True for each row whose task, method and seed are also in a table."""
+    keys, known = (pd.MultiIndex.from_frame(x[KEY].astype(str)) for x in (rows, table))
+    return keys.isin(known)
+
+
 def most_seeds(table: pd.DataFrame) -> int:
     """Return the largest number of seeds of a method on a task; zero for an empty table."""
     return int(table.groupby(["task", "method"]).size().max()) if len(table) else 0
@@ -428,6 +442,8 @@ def with_glue_average(scores: Scores) -> Scores:
     It is not added if there is one, if the text is generated, or if a table names other metrics or
     several splits for these tasks.
     """
+    if not {*scores.tasks} & {*_METRICS}:
+        return scores
     splits = {split for name, split in scores.splits.items() if name in _METRICS}
     unlike = scores.artificial or scores.lower_is_better or not scores.comparable or len(splits) > 1
     if GLUE_AVERAGE in scores.averages or unlike or not _has_metrics_of_glue(scores):

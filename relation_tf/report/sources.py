@@ -31,6 +31,7 @@ from relation_tf.report.score_tables import failure_notes, read_table
 from relation_tf.report.scores import (
     KEY,
     Scores,
+    are_in,
     most_seeds,
     with_glue_average,
 )
@@ -39,7 +40,7 @@ from relation_tf.report.table_files import read_table_file
 from relation_tf.report.text import Statement, state
 from relation_tf.settings import first_fault
 from relation_tf.stats.directions import Direction, read_name
-from relation_tf.stats.samples import Replicate
+from relation_tf.stats.samples import SYNONYMS, Replicate, words_of
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
 
@@ -111,6 +112,8 @@ class _ScoreFacts(BaseModel):
     timed: bool = False
     networks: dict[str, str] = {}
     artificial: bool = False
+    replicate: Replicate = "seed"
+    test_share: float | None = None
 
 
 def read_source(
@@ -139,6 +142,8 @@ def read_source(
         name = f"table {number}"
         if source.columns.nlevels > 1:  # such as of `DataFrame.pivot`
             source = source.melt(ignore_index=False)
+        elif source.index.name is None and words_of(str(source.columns.name)) in SYNONYMS["task"]:
+            source = source.rename_axis(index="method")  # such as of a transposed table
         rows = [f"{name}, row {index!r}" for index in source.index]
         if any(source.index.names) or source.index.inferred_type == "string":
             source = source.reset_index(allow_duplicates=True)  # such as the names of datasets
@@ -149,7 +154,7 @@ def read_source(
             f"{name}, in memory",
             runs=_with_costs(read.failed),
             notes=read.notes,
-            layout=read.layout,
+            layout=str(read.layout),
         )
     if not isinstance(source, str | os.PathLike):
         # Late: tables need no code for runs.
@@ -171,10 +176,11 @@ def read_source(
         return source_of_runs(label, read_results(path), options.split)
     read = read_table(read_table_file(file), str(file), options)
     scores, runs, notes = read.scores, _with_costs(read.failed), [*read.notes]
+    layout = str(read.layout)
     # The report next to its scores knows their metrics and directions.
     if file != path or (file.name == "scores.csv" and (file.parent / "report.json").is_file()):
         reported = read_runs(file.parent)
-        scores, read = _as_reported(scores, file.parent, reported), replace(read, layout="")
+        scores, layout = _as_reported(scores, file.parent, reported), ""
         runs = pd.concat([runs, reported])
         if len(reported):
             notes += failure_notes(reported[reported["status"] == "failed"])
@@ -187,7 +193,7 @@ def read_source(
     # A pipe can be read only once.
     origin = f"{file}, SHA-256 {digest_of_file(file).hex()}" if file.is_file() else str(file)
     return LoadedScores(
-        label, scores, origin, None, [path], pretraining, manifests, runs, notes, read.layout
+        label, scores, origin, None, [path], pretraining, manifests, runs, notes, layout
     )
 
 
@@ -251,12 +257,11 @@ def _as_reported(scores: Scores, folder: Path, runs: pd.DataFrame) -> Scores:
         points={task: factor for task, factor in facts.points.items() if task in scores.tasks},
         networks={**scores.networks, **facts.networks},
         artificial=facts.artificial,
+        replicate=facts.replicate,
+        test_share=facts.test_share,
     )
-    known, lost = (
-        pd.MultiIndex.from_frame(table[KEY].astype(str))
-        for table in (scores.table, failed_runs(runs, None, reported))
-    )
-    return replace(reported, table=scores.table[~known.isin(lost)])
+    lost = are_in(scores.table, failed_runs(runs, None, reported))
+    return replace(reported, table=scores.table[~lost])
 
 
 def read_report(folder: Path) -> dict[str, Any]:
@@ -326,6 +331,7 @@ def join(
     in_points, points = _factors(sources, table)
     # Tasks of one network in any source share it here.
     networks = [item for source in sources for item in source.scores.networks.items()]
+    shares = {source.scores.test_share for source in sources}
     scores = Scores(
         table=table[table["task"].isin([*tasks, *averages])],
         methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
@@ -342,6 +348,7 @@ def join(
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
         replicate=_replicate(sources),
+        test_share=shares.pop() if len(shares) == 1 else None,
         artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )
@@ -555,11 +562,13 @@ def source_warnings(sources: Sequence[LoadedScores], scores: Scores) -> Iterator
         scores: The scores that `join` has returned.
     """
     yield from (state("note", text=note) for source in sources for note in source.notes)
+    tasks: dict[tuple[str, ...], list[str]] = {}
     for task in _tasks_of_tables(sources):
         named = [source.scores.metrics[task] for source in sources if task in source.scores.metrics]
-        metrics = [*dict.fromkeys(map(" and ".join, named))]
-        if len(metrics) > 1 or any(" and " in names for names in metrics):
-            yield state("metrics", task=task, metrics=metrics)
+        tasks.setdefault((*dict.fromkeys(map(" and ".join, named)),), []).append(task)
+    for metrics, same in tasks.items():
+        if len(metrics) > 1 or " and " in "".join(metrics):
+            yield state("metrics", tasks=same, metrics=metrics)
     yield from _doubtful_directions(sources, scores)
     if scores.unit_remark:
         percent = bool(scores.table["score"].abs().max() <= 100)
@@ -576,14 +585,15 @@ def _doubtful_directions(sources: Sequence[LoadedScores], scores: Scores) -> Ite
         lower = [task for task in tasks if scores.directions[task] == (False, "declared")]
         unknown = [task for task in tasks if task not in known]
         assumed = [task for task in unknown if scores.directions[task] == (True, "assumed")]
-        values = table["score"][table["task"].isin(assumed)]
-        outside = values[~values.between(0, 100)].tolist()[:1]
+        rows = table[table["task"].isin(assumed) & ~table["score"].between(0, 100)]
+        outside = rows["score"].tolist()[:1]
         if assumed and (outside or lower or any(read_name(x)[1] for x in (*assumed, metric))):
             turned = [task for task in tasks if task in {*assumed, *lower}]
             names = shlex.quote(metric if metric and turned == tasks else ",".join(turned))
             option = f"--lower-is-better {names}"
+            doubtful = [*rows["task"].unique()] if outside and not lower else assumed
             yield state(
-                "assumed_direction", tasks=assumed, outside=outside, lower=lower, option=option
+                "assumed_direction", tasks=doubtful, outside=outside, lower=lower, option=option
             )
 
 

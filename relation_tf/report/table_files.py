@@ -30,9 +30,9 @@ def read_table_file(path: Path) -> pd.DataFrame:
 
     The format follows from the end of the name: `.xlsx`, `.parquet`, `.jsonl`, `.ndjson`, `.json`
     (a list of objects), else text with separated fields. Text can be UTF-8 or UTF-16; separators
-    are commas, semicolons, tabs or bars, whichever splits the lines into the most fields. Commas in
-    numbers are decimal if fields are not separated by commas and no number has a decimal point,
-    else they separate thousands.
+    are commas, semicolons, tabs or bars, whichever splits the lines into the most fields, or else
+    spaces. Commas in numbers are decimal if they cannot separate thousands and no number has a
+    decimal point.
 
     Returns:
         The cells, as text for text files; without blank rows. The index has the place of each row,
@@ -64,34 +64,47 @@ def read_table_file(path: Path) -> pd.DataFrame:
 
 
 def _read_text(path: Path) -> pd.DataFrame:
-    text = _decoded(path)
+    text = re.sub(r"(?m)[^\S\n\t]+$", "", _decoded(path))
     separator = _separator(text)
     if separator == "|":  # Markdown
         text = re.sub(r"(?m)^[^\S\n]*\|(.*)\|[^\S\n]*$", r"\1", text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
-    header: list[str] | None = None
+    read = [([field.strip() for field in fields], reader.line_num) for fields in reader]
+    read = [(x, n) for x, n in read if any(x) and not all(map(_RULE.fullmatch, x))]
+    is_table = any(any(fields[1:]) for fields, _ in read)
+    while is_table and len(read) > 1 and _is_title(read[0][0], read[1][0]):
+        read = read[1:]
+    header = read[0][0] if read else []
+    if header and header[0].startswith("# "):
+        header[0] = header[0].removeprefix("# ")
+    if separator in " \t" and len(read) > 1 and len(read[1][0]) == len(header) + 1:
+        header.insert(0, "")  # R writes no name of the rows
     rows, lines = [], []
-    for fields in reader:
-        fields = [field.strip() for field in fields]
-        if not any(fields) or all(map(_RULE.fullmatch, fields)):
-            continue
-        if header is None:
-            header = fields if not fields[0].startswith("# ") else None
-            continue
+    for fields, line_number in read[1:]:
         if len(fields) != len(header):
             line = separator.join(fields)
             decimal = separator == "," and re.search(r"(^|,)[+-]?\d+,\d+(,|$)", line)
             hint = ". Numbers must have a decimal point if commas separate fields" * bool(decimal)
             raise DataError(
-                f"{path}:{reader.line_num}: must have {len(header)} fields, as the header. "
+                f"{path}:{line_number}: must have {len(header)} fields, as the header. "
                 f"Received: {len(fields)}, {quote(line)}{hint}"
             )
         rows.append(fields)
-        lines.append(f"{path}:{reader.line_num}")
-    table = pd.DataFrame(rows, lines, header or [], dtype=object)
+        lines.append(f"{path}:{line_number}")
+    table = pd.DataFrame(rows, lines, header, dtype=object)
+    if len(rows) > 1 and all(bool(x) != bool(y) for x, y in zip(header, rows[1], strict=True)):
+        # Names of `DataFrame.agg` in two lines, then those of the index.
+        names = [z or f"{x} {y}".strip() for x, y, z in zip(header, *rows[:2], strict=True)]
+        table = table.iloc[2:].set_axis(names, axis=1)
     if len(rows) > 1 and table.columns.has_duplicates and not any(rows[1][1:]):
         table = _of_levels(table)
     return _with_points(table, separator)
+
+
+def _is_title(fields: list[str], following: list[str]) -> bool:
+    """Return True for a line above the header: a title, a comment, or the separator for Excel."""
+    is_comment = fields[0].startswith("# ") and len(fields) != len(following)
+    return is_comment or (bool(fields[0]) and not any(fields[1:]))
 
 
 def _of_levels(table: pd.DataFrame) -> pd.DataFrame:
@@ -134,7 +147,8 @@ def _separator(text: str) -> str:
         number, times = max(counts.items(), key=lambda pair: (pair[0] > 1, pair[1]), default=(1, 0))
         return times * (number > 1), number
 
-    return max(_SEPARATORS, key=fields)
+    separator = max(_SEPARATORS, key=fields)
+    return separator if fields(separator)[0] else " "
 
 
 def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
@@ -144,7 +158,8 @@ def _with_points(table: pd.DataFrame, separator: str) -> pd.DataFrame:
     grouped = {cell for cell in cells if _THOUSANDS.fullmatch(cell)}
     points = {cell for cell in cells if _POINT_DECIMAL.fullmatch(cell)}
     is_clear = bool(decimal - grouped)
-    if separator == "," or not decimal or (not is_clear and grouped - decimal):
+    in_quotes = separator == "," and is_clear and not points
+    if not decimal or (separator == "," and not in_quotes) or (not is_clear and grouped - decimal):
         return table.map(lambda cell: cell.replace(",", "") if cell in grouped else cell)
     others = [x for x in points if not is_clear or _THOUSANDS.fullmatch(x.replace(".", ","))]
     if others or not (is_clear or separator == ";"):

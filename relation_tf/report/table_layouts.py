@@ -8,41 +8,29 @@ two ways is refused with an option for each.
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import re
 import shlex
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
 
+import numpy as np
 import pandas as pd
 
 from relation_tf.errors import DataError, did_you_mean, join_names, quote
 from relation_tf.registry import TASKS
-from relation_tf.report.options import COLUMNS
 from relation_tf.stats.directions import read_name
-from relation_tf.stats.samples import Replicate
+from relation_tf.stats.samples import ITEMS, SYNONYMS, Replicate, words_of
 from relation_tf.words import count
 
 Key: TypeAlias = Literal["task", "method", "seed", "score", "metric", "split", "diverged"]
 ROW = "#"
 """Name for the number of the row, in place of a column."""
 
-_ITEMS = ("item", "example", "question id", "example id", "instance", "doc id", "idx", "id")
-_SYNONYMS: Mapping[str, Sequence[str]] = {
-    "task": ("task", "dataset", "data set", "env", "environment", "game", "benchmark", "domain",
-             "problem", "corpus", "data"),
-    "method": ("method", "model", "algorithm", "algo", "system", "approach", "classifier",
-               "learner", "agent", "estimator", "technique", "mechanism", "architecture", "params"),
-    "seed": ("seed", "random seed", "random state", "run", "trial", "fold", "cv fold", "repeat",
-             "repetition", "replicate", "rep", *_ITEMS),
-    "score": ("score", "value", "result", "performance"),
-    "metric": ("metric", "measure", "metric name"),
-    "split": ("split", "subset", "partition"),
-    "diverged": ("diverged",),
-}  # fmt: skip
 _TRACKER = re.compile(r"^(config|params|param|summary|metrics|metric|tags)[./]")
-_TRACKED = ({"state", "name"}, {"state", "created"}, {"status", "run id"}, {"run id"})
+_TRACKED = ({"state", "name"}, {"state", "created"}, {"run id"})
 _STATES = ("state", "status")
 _MEASURED, _SET = (
     re.compile(r"(summary|metrics|metric)[./]"),
@@ -58,9 +46,10 @@ _SETTING = (
 )
 _FREE = (  # can differ between seeds
     r"(.* )?(runtime|timestamp|duration|created|note|comment|user|host|date|state|id|name|hash)|"
-    r"(start|end|fit|score|train|training|wall|elapsed) time"
+    r"((start|end|fit|score|train|training|wall|elapsed) )?time( (s|ms|sec|seconds))?"
 )
 _OF_SEED = re.compile(r"(?:(?:random )?seed|run|trial|fold|rep|repeat|repetition|s)? ?#?(\d+)")
+_FOLD = re.compile("fold|split")
 _OF_SPLIT = re.compile(r"split(\d+)_test_(.+)")
 _AVERAGE = (
     r"((macro|micro|overall|total|(super)?glue) )?(mean|average|avg\.?|median|std\.?)"
@@ -71,16 +60,58 @@ _SPREAD = (
     r"(.* )?count|((mean|average|avg\.?) )?rank|\d+ ?%"
 )
 _SUMMARY = rf"{_AVERAGE}|{_SPREAD}|wins|w/[td]/l"
+_OF_OTHERS = r"mean|average|avg\.?|median|std\.?|sd|sem|var|variance|min|max|best|sum|total"
 _KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
 _UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
 _FAILED = re.compile(
     r"[-–—?x]?|n/?a|nan|null|none|missing|failed|failure|fail|error|err|crashed|killed|oom|"
     r"out of memory|oot|time ?out|timed out|dnf|[+-]?inf(inity)?"
 )
+_MOST_NAMED = 12  # columns in a line
 _LONGEST = 100_000  # characters of a dict
 _BARE = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b""")
+_TRUTHS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 _DIVERGED = re.compile(r"diverged|div\.?")
-_DEVIATION = re.compile(r"[+−-]?[\d.]+ ?%?( ?(±|\+/-|\+-|\\pm) ?| \()[\d.]+ ?%?\)?")
+_DEVIATION = re.compile(r"[+−-]?[\d.]+ ?%?( ?(_\{)?(±|\+/-|\+-|\\pm) ?|_\{| \()[\d.]+ ?%?[)}]?")
+_LATEX = re.compile(r"\\[a-z]+ ?\{([^{}]*)\}")
+
+
+class Layout(NamedTuple):
+    """How a table was read; `str` is one line.
+
+    Attributes:
+        tasks: Number of tasks.
+        methods: Number of methods.
+        scores: Smallest and largest number of scores of a method on a task.
+        replicate: What a score is of.
+        columns: The columns that were read.
+        wide: What the other columns of a wide table are, such as `"methods"`.
+        without: Columns and rows that were left out.
+        others: The other columns of a wide table.
+    """
+
+    tasks: int
+    methods: int
+    scores: tuple[int, int]
+    replicate: Replicate
+    columns: tuple[str, ...]
+    wide: str = ""
+    without: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        low, high = self.scores
+        sizes = [count(self.tasks, "task"), count(self.methods, "method")]
+        sizes += [count(high, self.replicate)] if low == high > 1 else []
+        shape = [" x ".join(sizes)]
+        shape += ["one score each"] if high == 1 else []
+        shape += [f"{low} to {high} {self.replicate}s"] if low < high else []
+        word = "columns" if len(self.columns) > 1 else "column"
+        columns = [f"{word} {', '.join(self.columns)}"] if self.columns else []
+        others = f"{self.wide} in columns ({_few(self.others, _MOST_NAMED)})"
+        columns += [others] if self.wide else []
+        columns += [f"without {join_names([*map(repr, self.without)])}"] if self.without else []
+        return "; ".join(filter(None, [", ".join(shape), ", ".join(columns)]))
 
 
 @dataclass(frozen=True)
@@ -90,17 +121,19 @@ class LongTable:
     Attributes:
         rows: Columns `task`, `method`, `seed` and `score`, and, if known, `metric`, `split` and
             `diverged`; the index has the place of each row.
-        layout: How the table was read, for one line.
+        layout: How the table was read.
         replicate: `"seed"`; `"fold"` if the seeds are folds of a cross-validation, which share
             training rows, or `"item"` if they are items with scores of 0 or 1. The user can say
             that they are independent: `--columns seed=fold`.
         unused: Columns that differ between rows and have no meaning.
+        test_share: Share of the test rows of a fold of a repeated cross-validation, if it is known.
     """
 
     rows: pd.DataFrame
-    layout: str
+    layout: Layout
     replicate: Replicate = "seed"
     unused: Sequence[str] = ()
+    test_share: float | None = None
 
 
 @dataclass
@@ -113,6 +146,7 @@ class _Table:
     tracked: bool = False
     scores: Sequence[str] = ()
     left: Sequence[str] = ()
+    test_share: float | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -126,11 +160,18 @@ class _Table:
 
     def kind(self, name: str) -> str:
         """Return the kind of a column with numbers, see `_KINDS`, by its name."""
-        is_truth = {*map(str, self.cells[name])} <= {"True", "False"} and not _is_metric(name)
+        is_truth = self._is_truth(name) and not _is_metric(name)
+        if is_truth and all(map(self._is_truth, self.others)):
+            return "score"
         setting = rf"{_SETTING}|{_FREE}" if self.tracked or "method" in self.named else _COUNT
-        if is_truth or _fits(name, setting) or (self.tracked and _SET.match(name)):
+        bare = re.sub(r"(?<=.) \(.*\)", "", name)
+        is_setting = _fits(bare, setting) or _words(name) in ITEMS
+        if is_truth or is_setting or (self.tracked and _SET.match(name)):
             return "setting"
         return "spread" if _fits(name, _SPREAD) else "mean" if _fits(name, _AVERAGE) else "score"
+
+    def _is_truth(self, name: str) -> bool:
+        return all(str(cell).lower() in _TRUTHS for cell in self.cells[name])
 
     def numeric(self) -> list[str]:
         """The other columns with scores, or else means; `left` are those with other numbers."""
@@ -138,9 +179,25 @@ class _Table:
         if self.tracked:
             names = [*filter(_MEASURED.match, names)] or names
         kinds = {name: self.kind(name) for name in names}
+        if "task" in self.named and "method" not in self.named and not self.text():
+            methods = [name for name in names if kinds[name] == "score"]
+            kinds |= {name: "score" for name in names if self._is_method(name, methods)}
         best = min(kinds.values(), key=_KINDS.index, default="")
         self.left = [name for name in names if kinds[name] != best]
         return [name for name in names if kinds[name] == best]
+
+    def _is_method(self, name: str, others: Sequence[str]) -> bool:
+        """Return True for the name of a summary whose values are not those of other columns."""
+        words = _words(name)
+        if not _fits(name, _OF_OTHERS):
+            stem = re.sub(r" ?\b(std\.?|stdev|stderr)", "", words)
+            return stem != words and not any(_words(x).startswith(stem) for x in others)
+        own, cells = (self.cells[x].map(parsed).astype(float) for x in (name, [*others]))
+        names = ("mean", "median", "min", "max", "sum", "std", "var", "sem")
+        summaries = [cells.agg(how, axis=1) for how in names]
+        summaries += [cells.std(axis=1, ddof=0), cells.var(axis=1, ddof=0)]
+        digits = max(len(str(x).strip(" %").partition(".")[2]) for x in self.cells[name])
+        return not any(np.allclose(own, x, 0, 0.51 * 10.0**-digits, True) for x in summaries)
 
     def text(self) -> list[str]:
         """The other columns with text."""
@@ -167,16 +224,18 @@ def understand(
         >>> table = pd.DataFrame(rows, columns=["dataset", "svm", "knn"])
         >>> read = understand(table, "a.csv", {})
         >>> print(read.layout)
-        2 tasks x 2 methods, one score each; column dataset, methods in columns
+        2 tasks x 2 methods, one score each; column dataset, methods in columns (svm, knn)
         >>> read.rows["score"].tolist()
         [0.9, 0.8, 0.7, 0.9]
     """
-    found = _Table(_of_search(_with_keys(_plain(table, where))), where)
+    found = _Table(_of_search(_with_keys(_plain(table, where, columns.values()))), where)
+    given: Replicate | None = next((key for key in get_args(Replicate) if key in columns), None)
+    columns = {"seed" if key == given else key: name for key, name in columns.items()}
     _name(found, columns)
     _read_states(found)
     if metric is not None and "metric" not in found.named:
         found.named["score"] = _column(found, metric, "--metric")
-    long, how = _long(found)
+    long, wide = _long(found)
     if "metric" in long and metric is not None:
         known = [*dict.fromkeys(map(str, long["metric"]))]
         long = long[long["metric"].astype(str) == metric]
@@ -185,34 +244,42 @@ def understand(
                 f"{where}: --metric must be {join_names(known, ' or ')}. Received: {metric!r}."
                 f"{did_you_mean(metric, known)}"
             )
-    is_wide, tasks = how.startswith(("methods", "tasks")), [*dict.fromkeys(map(str, long["task"]))]
+    is_wide, tasks = wide in ("methods", "tasks"), [*dict.fromkeys(map(str, long["task"]))]
     left = [name for name in tasks if _fits(name, _SUMMARY if is_wide else _AVERAGE)]
     left = left if len(left) < len(tasks) else []
     long = long[~long["task"].astype(str).isin(left)]
     left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
-    if left:
-        how = ", ".join(filter(None, [how, f"without {join_names([*map(repr, left)])}"]))
-    long = _with_seeds(long, found)
-    seed = _words(found.named.get("seed", how))
-    replicate: Replicate = "seed"
-    if "seed" not in columns and "fold" in seed:
-        replicate = "fold"
-    if "seed" not in columns and seed in _ITEMS and {*map(parsed, long["score"])} <= {0, 1}:
-        replicate = "item"
+    names = _words(found.named.get("seed", wide))
+    by_name = "fold" if _FOLD.search(names) else "item" if names in ITEMS else "seed"
+    replicate: Replicate = given or by_name
+    if replicate == "item" and not _is_binary(long["score"]):
+        long, replicate = _with_items(long, found), "seed"
+    long = _with_seeds(long, found, is_given=given is not None)
     unused = [name for name in found.others if found.cells[name].nunique() > 1]
-    return LongTable(long, _layout(long, found, how, replicate), replicate, unused)
+    sizes = long.groupby(["task", "method"], dropna=False)["seed"].nunique()
+    layout = Layout(
+        long["task"].nunique(),
+        long["method"].nunique(),
+        (int(sizes.min()), int(sizes.max())),
+        replicate,
+        tuple(name for name in found.named.values() if name not in (ROW, "")),
+        wide,
+        tuple(left),
+        tuple(found.scores),
+    )
+    return LongTable(long, layout, replicate, unused, found.test_share)
 
 
-def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
+def _plain(table: pd.DataFrame, where: str, used: Collection[str]) -> pd.DataFrame:
     """Return the table with its names as text, without the numbers of rows that pandas writes."""
     table = table.set_axis([str(name).strip() for name in table.columns], axis=1)
     for name, times in table.columns.value_counts().items():
         if times > 1:
             raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
-    for name in [x for x in table.columns if _UNNAMED.fullmatch(x.lower())]:
-        numbers = [parsed(cell) for cell in table[name]]
-        if numbers in ([*range(len(table))], [*range(1, len(table) + 1)]):
+    for name in [x for x in table.columns if _UNNAMED.fullmatch(_words(x)) and x not in used]:
+        if all(x is not None and x % 1 == 0 for x in map(parsed, table[name])):
             table = table.drop(columns=name)
+    table = table.rename(columns={"": "index"})
     if table.empty:
         raise DataError(f"{where} has no rows; it must have one row per score")
     return table
@@ -220,7 +287,7 @@ def _plain(table: pd.DataFrame, where: str) -> pd.DataFrame:
 
 def _with_keys(table: pd.DataFrame) -> pd.DataFrame:
     """Return a column for each key of the dicts in exports of W&B's API, and lists as text."""
-    for name in {"config", "summary"} & {*table}:
+    for name in [x for x in ("config", "summary") if x in table]:
         cells = table[name].map(str)
         cells = cells.map(lambda cell: _BARE.sub(lambda found: found[1] or "None", cell))
         try:
@@ -254,12 +321,18 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         table.named[key] = _column(table, name, f"--columns {key}={name}")
     replaced = [key for key, name in table.named.items() if key in table.cells and key != name]
     table.cells = table.cells.drop(columns=[x for x in replaced if x not in table.named.values()])
-    for key in COLUMNS:
+    for key, words in SYNONYMS.items():
         ends = ("", " name", " id") if key in ("task", "method") else ("",)
-        known = [f"{word}{end}" for word in _SYNONYMS[key] for end in ends]
+        known = [f"{word}{end}" for word in words for end in ends]
         fitting = [name for name in table.others if _words(name) in known]
+        # A numbered split is a fold; `params` of scikit-learn are dicts.
+        numbers = [name for name in fitting if is_numeric(table.cells[name])]
+        kept = {"split": key == "seed", "params": False}
+        fitting = [x for x in fitting if kept.get(_words(x), x in numbers) == (x in numbers)]
         if key not in table.named and fitting:
             table.named[key] = min(fitting, key=lambda name: known.index(_words(name)))
+            if key == "seed" and len(fitting) > 1:
+                _join_folds(table, fitting)
     # Text, ids and our own names are what they say; other numbers under a synonym are scores.
     for key in ("task", "method"):
         if key not in columns and _words(table.named.get(key, key)) != key:
@@ -274,6 +347,25 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
     unknown = [x for x in table.numeric() if table.kind(x) == "score" and not _is_metric(x)]
     if unknown and "score" not in columns and "task" not in table.named:
         table.named.pop("score", None)
+
+
+def _join_folds(table: _Table, names: Sequence[str]) -> None:
+    """Join the columns of folds and their repetitions; items of several seeds are refused."""
+    seeds = [name for name in names if _words(name) not in ITEMS]
+    for item, seed in itertools.product([x for x in names if x not in seeds], seeds):
+        pairs = table.cells[[item, seed]].drop_duplicates()
+        if all(pairs[name].duplicated().any() for name in pairs):
+            raise DataError(
+                f"{table.where} has columns {seed!r} and {item!r}: keep one of {seed!r} for a test "
+                f"of items, or average the items of each {seed!r} for a test of seeds"
+            )
+    repeats = [name for name in seeds if not _FOLD.search(_words(name))]
+    if repeats and len(seeds) > len(repeats):
+        joined, name = table.cells[seeds].astype(str).agg(" / ".join, axis=1), ", ".join(seeds)
+        share = len(table.cells[repeats].drop_duplicates()) / joined.nunique()
+        table.test_share = share if share < 1 else None
+        table.named["seed"] = name
+        table.cells = table.cells.drop(columns=seeds).assign(**{name: joined})
 
 
 def _column(table: _Table, wanted: str, option: str) -> str:
@@ -313,11 +405,19 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     if not numbers:
         _refuse(table, "there is no column of scores")
     seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
+    if "method" not in table.named and not table.text():
+        seeds = []
     others = [_words(name).partition(" ")[0] for name in numbers if name not in seeds]
     if len(seeds) > 1 and all(_fits(x, _SUMMARY) for x in others) and "seed" not in table.named:
         _complete(table)
+        plain = [int(name) for name in seeds if name.isdecimal()]
+        if plain and plain not in ([*range(len(plain))], [*range(1, 1 + len(plain))]):
+            raise DataError(
+                f"{table.where}: are the columns {_few(seeds)} seeds or tasks? Rename them, such "
+                f"as 'seed {seeds[0]}' if they are seeds, or 'task: {seeds[0]}' if they are tasks"
+            )
         folds = any("fold" in _words(name) for name in seeds)
-        return _melted(table, seeds, "seed")[0], f"{'folds' if folds else 'seeds'} in columns"
+        return _melted(table, seeds, "seed")[0], "folds" if folds else "seeds"
     metrics = [*filter(_is_metric, numbers)]
     if "method" in table.named or table.tracked:
         if "task" in table.named or table.tracked or len(numbers) in (1, len(metrics)):
@@ -339,7 +439,8 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
         if len(numbers) == 1:
             _refuse(table, "there is only one column of numbers and no column of methods")
         if "seed" not in table.named:
-            _refuse_rows(table, numbers)
+            is_binary = _is_binary(table.cells[[*numbers]].to_numpy().ravel())
+            _refuse_rows(table, is_binary, f"the columns ({_few(numbers)}) are methods")
         return _melted(table, numbers, "method")
     return _by_values(table, numbers)
 
@@ -356,10 +457,13 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
         table.named["method"] = text
         return _of_metric(table, numbers), ""
     known = {name.lower() for entry in TASKS.values() for name in entry.task.scored}
-    rows = {str(cell).lower() for cell in table.cells[text]} & known
+    rows = bool({str(cell).lower() for cell in table.cells[text]} & known)
     heads = {name.lower() for name in numbers} & known
-    # pandas writes an index without a name; by convention, rows are datasets.
-    if rows or (not heads and _UNNAMED.fullmatch(text.lower())):
+    if not heads and _UNNAMED.fullmatch(text.lower()):
+        # By convention, rows are datasets; scores usually differ more between datasets.
+        cells = table.cells[[*numbers]].map(parsed).astype(float)
+        rows |= bool(cells.mean(axis=1).std() >= cells.mean().std())
+    if rows:
         table.named["task"] = text
         return _melted(table, numbers, "method")
     if heads:
@@ -367,16 +471,19 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
         return _long(table)
     raise DataError(
         f"{table.where}: are the rows of {text!r} ({_few(table.cells[text])}) tasks or methods? "
-        f"Use --columns task={text} if they are tasks and the columns ({_few(numbers)}) methods, "
-        f"--columns method={text} if they are methods and the columns tasks"
+        f"Use --columns {shlex.quote(f'task={text}')} if they are tasks and the columns "
+        f"({_few(numbers)}) methods, --columns {shlex.quote(f'method={text}')} if they are methods "
+        "and the columns tasks"
     )
 
 
-def _refuse_rows(table: _Table, numbers: Sequence[str]) -> NoReturn:
+def _refuse_rows(table: _Table, is_binary: bool, methods: str) -> NoReturn:
+    """Refuse rows without names; those of items or folds are pairs."""
+    kinds = ["item", "seed"] if is_binary else ["task", "fold", "seed"]
     raise DataError(
-        f"{table.where}: are the {len(table.cells)} rows tasks or seeds of one task? Use --columns "
-        f"task={ROW} if each row is a task, --columns seed={ROW} if each row is a seed; the "
-        f"columns ({_few(numbers)}) are methods"
+        f"{table.where}: are the rows {join_names([f'{kind}s' for kind in kinds], ' or ')}? Use "
+        f"--columns {join_names([f'{x}={ROW} if they are {x}s' for x in kinds], ' or ')}; "
+        f"{methods}"
     )
 
 
@@ -388,11 +495,13 @@ def _complete(table: _Table) -> None:
     if not names:
         _refuse(table, "there is no column of methods")
     rows = len(table.cells)
-    fitting = [x for x in names if 1 < table.cells[x].nunique() < rows]
-    if not fitting and "task" not in table.named:  # else no two methods would share a task
-        fitting = names
+    kept = [x for x in names if _words(x).endswith("name") or not _fits(x, _FREE)]
+    fitting = [x for x in kept if 1 < table.cells[x].nunique() < rows]
+    # With tasks, no two methods would share one; names of tracked runs have seeds.
+    if not fitting and "task" not in table.named and not table.tracked:
+        fitting = kept
     if len(fitting) != 1:
-        options = " or ".join(f"method={name}" for name in (fitting or names)[:3])
+        options = " or ".join(f"method={name}" for name in (fitting or kept or names)[:3])
         _refuse(table, "it is not clear which column is the method", options)
     table.named["method"] = fitting[0]
 
@@ -400,7 +509,7 @@ def _complete(table: _Table) -> None:
 def _of_metric(table: _Table, candidates: Sequence[str]) -> pd.DataFrame:
     """Return the rows with the only metric as score."""
     if len(candidates) > 1:
-        options = " or ".join(f"--metric {_bare(name)}" for name in candidates[:4])
+        options = " or ".join(f"--metric {shlex.quote(_bare(x))}" for x in candidates[:4])
         names = _few(map(_bare, candidates))
         raise DataError(f"{table.where} has several metrics ({names}); choose one: {options}")
     table.named["score"] = candidates[0]
@@ -414,7 +523,7 @@ def _renamed(table: _Table) -> pd.DataFrame:
     score = _bare(table.named["score"])
     if "task" not in rows:
         rows.insert(0, "task", score)
-    if "metric" not in rows and _words(score) not in _SYNONYMS["score"]:
+    if "metric" not in rows and _words(score) not in SYNONYMS["score"]:
         rows["metric"] = score
     return rows
 
@@ -432,44 +541,59 @@ def _melted(table: _Table, columns: Sequence[str], key: str) -> tuple[pd.DataFra
     long = rows.melt(ids, [*columns], key, "score", ignore_index=False)
     if "task" not in long:
         long["task"] = "score"
-    return long, f"{key}s in columns"
+    first, *others = ([*re.findall(r"[^\W_]+", name)] for name in columns)
+    metric = " ".join(word for word in first if all(word in words for words in others))
+    if key != "method" or "metric" in long or read_name(metric)[0] is None:
+        return long, f"{key}s"
+    if _words(metric) in ("loss", "losses") and not any(f"({metric})" in x for x in columns):
+        raise DataError(
+            f"{table.where}: does {metric!r} in all columns ({_few(columns)}) mean that scores are "
+            f"losses? Rename them, such as 'A ({metric})' if it does, or 'A' if it does not"
+        )
+    return long.assign(metric=metric), f"{key}s"
 
 
-def _with_seeds(rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
+def _with_items(rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
+    """Make tasks of the items of one task, if their scores are not only 0 and 1.
+
+    A task has no test of such items; ids that methods do not share are those of runs.
+    """
+    name = table.named["seed"]
+    if rows.groupby("seed")["method"].nunique().max() < 2:
+        return rows
+    if rows["task"].nunique() > 1:
+        why = f"the tasks have items ({name!r}) with other scores than 0 and 1"
+        use = f"task={name} if each item is a task, or seed={name} if all are independent runs"
+        _refuse(table, f"{why}; keep one task", use)
+    table.named["task"] = table.named.pop("seed")
+    return rows.drop(columns="task").rename(columns={"seed": "task"})
+
+
+def _with_seeds(rows: pd.DataFrame, table: _Table, *, is_given: bool) -> pd.DataFrame:
     """Number the rows of each method on a task, if no column has the seeds.
 
     Rows that differ in a setting are refused. Costs, metrics and remarks can differ between seeds,
     and so can values that occur once, such as ids.
     """
-    if "seed" in rows:
+    if "seed" in rows and table.named.get("seed") != ROW:
         return rows
     keys = [name for name in ("task", "method", "metric", "split") if name in rows]
     named = [*dict.fromkeys(table.named[key] for key in keys if key in table.named)]
     cells = table.cells.drop(columns=[*table.scores]).astype(str)
     differ = cells.groupby(named or [""] * len(cells)).nunique().gt(1).any()
+    is_binary = _is_binary(rows["score"])
     for name in (x for x in table.others if differ.get(x) and not _MEASURED.match(x)):
         free = cells[name].is_unique or read_name(_bare(name))[0] is not None or _fits(name, _FREE)
-        if name[:1] != "_" and (_fits(name, _SETTING) or not free):
+        is_setting = _fits(name, _SETTING)
+        if name[:1] != "_" and (is_setting or not free) and not is_given:
             why = f"rows of the same task and method differ in {name!r} ({_few(cells[name])})"
-            use = f"seed={name}, or seed={ROW} if all rows are independent runs"
-            _refuse(table, f"{why}; keep one of them, or name the seeds", use)
+            pairs = f"{'item' if is_binary else 'fold'}={name} if methods share them, or "
+            use = f"{'' if is_setting else pairs}seed={ROW} if all rows are independent runs"
+            _refuse(table, f"{why}; keep one of them", use)
     numbers = rows.groupby(keys, sort=False, dropna=False).cumcount() + 1
+    if is_binary and numbers.max() > 1 and not is_given:
+        _refuse_rows(table, is_binary, "no column has their names")
     return rows.assign(seed=numbers.astype(str))
-
-
-def _layout(rows: pd.DataFrame, table: _Table, how: str, name: str) -> str:
-    """Return numbers of tasks, methods and seeds, and the columns that were read."""
-    sizes = rows.groupby(["task", "method"], dropna=False)["seed"].nunique()
-    low, high = int(sizes.min()), int(sizes.max())
-    seeds = "one score each" if high == 1 else f"{low} to {high} {name}s" if low < high else ""
-    used = [column for column in table.named.values() if column != ROW and column]
-    shape = " x ".join(
-        [count(rows["task"].nunique(), "task"), count(rows["method"].nunique(), "method")]
-        + ([] if seeds else [count(high, name)])
-    )
-    columns = f"column{'s' if len(used) > 1 else ''} {', '.join(used)}" if used else ""
-    parts = [", ".join(filter(None, [shape, seeds])), ", ".join(filter(None, [columns, how]))]
-    return "; ".join(filter(None, parts))
 
 
 def _refuse(table: _Table, why: str, example: str = "") -> NoReturn:
@@ -482,16 +606,21 @@ def _fits(name: str, pattern: str) -> bool:
     return bool(re.fullmatch(pattern, _words(name)))
 
 
+def _is_binary(cells: Iterable[Any]) -> bool:
+    """Return True for scores of items, which are 0 or 1 or failed."""
+    return all(x in (0, 1) or x != x for x in map(parsed, cells))
+
+
 def _is_metric(name: str) -> bool:
     """Return True for the name of a metric, but not of a task with its metric: `CoLA (acc)`."""
     name = re.sub(r"(?<=.) \(.*\)", "", _bare(name))
-    return bool(read_name(name)[1]) or _words(name).endswith(tuple(_SYNONYMS["score"]))
+    return read_name(name)[0] is not None or _words(name).endswith(tuple(SYNONYMS["score"]))
 
 
-def _few(names: Iterable[Any]) -> str:
+def _few(names: Iterable[Any], most: int = 3) -> str:
     """Return the first names."""
     shown = [*dict.fromkeys(map(str, names))]
-    return ", ".join(shown[:3]) + (", ..." if len(shown) > 3 else "")
+    return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
 def _bare(name: str) -> str:
@@ -501,7 +630,7 @@ def _bare(name: str) -> str:
 
 def _words(name: str) -> str:
     """Return a name in lower case with single spaces, without the prefix of a tracker."""
-    return re.sub(r"[\s_\-]+", " ", _bare(name.strip()).lower()).strip()
+    return words_of(_bare(name.strip()))
 
 
 def is_numeric(column: pd.Series) -> bool:
@@ -515,10 +644,10 @@ def is_numeric(column: pd.Series) -> bool:
 
 
 def parsed(cell: Any) -> float | None:
-    """Return a number, NaN for a failed run, None for other text.
+    r"""Return a number, NaN for a failed run, None for other text.
 
     Empty cells, `-`, `N/A`, `failed`, `OOM`, `timeout`, infinities and the like are failed runs. A
-    percent sign and marks (`**85.3**`, `85.3†`) are left out.
+    percent sign and marks (`**85.3**`, `85.3†`, `\textbf{85.3}`) are left out; `yes` is 1.
 
     Example:
         >>> parsed("85.3 %"), parsed("OOM"), parsed("mlp")
@@ -526,8 +655,8 @@ def parsed(cell: Any) -> float | None:
     """
     if cell is None or cell is pd.NA:
         return math.nan
-    text = {"True": "1", "False": "0"}.get(str(cell), str(cell).strip().strip("*†‡"))
-    text = text.replace("−", "-")
+    text = unmarked(cell).replace("−", "-")
+    text = _TRUTHS.get(text.lower(), text)
     if _FAILED.fullmatch(text.lower()) or _DIVERGED.fullmatch(text.lower()):
         return math.nan
     text = text.removesuffix("%").rstrip()
@@ -547,4 +676,14 @@ def is_diverged(cell: Any) -> bool:
 
 def has_spread(cell: Any) -> bool:
     """Return True for a mean with its standard deviation, such as `85.3 ± 0.4`."""
-    return bool(_DEVIATION.fullmatch(str(cell).strip()))
+    return bool(_DEVIATION.fullmatch(unmarked(cell)))
+
+
+def unmarked(cell: Any) -> str:
+    """Return the text of a cell without marks of Markdown and LaTeX."""
+    text = str(cell).strip().strip("*†‡")
+    while "\\" in text or "$" in text:
+        before, text = text, _LATEX.sub(r"\1", text.replace("$", "").replace("\\%", "%")).strip()
+        if text == before:
+            break
+    return text

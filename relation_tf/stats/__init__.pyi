@@ -23,7 +23,6 @@ from .over_tasks import SignedRankResult as SignedRankResult
 from .over_tasks import friedman_nemenyi as friedman_nemenyi
 from .over_tasks import friedman_wilcoxon as friedman_wilcoxon
 from .over_tasks import wilcoxon_holm as wilcoxon_holm
-from .over_tasks import win_tie_loss as win_tie_loss
 from .pair_tests import BrunnerMunzelResult as BrunnerMunzelResult
 from .pair_tests import StratifiedResult as StratifiedResult
 from .pair_tests import WelchResult as WelchResult

@@ -116,51 +116,6 @@ _SHIFT = Estimand(
 )
 
 
-class Kruskal(NamedTuple):
-    """Result of the Kruskal-Wallis test.
-
-    Attributes:
-        statistic: H, corrected for ties.
-        pvalue: p of H from the chi-square distribution; tends to be too large with few scores.
-        degrees_of_freedom: Number of methods minus one.
-    """
-
-    statistic: float
-    pvalue: float
-    degrees_of_freedom: int
-
-
-def kruskal_wallis(ranked: RankedSamples) -> Kruskal:
-    """Run the Kruskal-Wallis rank test, corrected for ties.
-
-    The result is for information: `steel_dwass` and `steel` do not need it to keep their level.
-
-    Args:
-        ranked: Ranked scores of k methods.
-
-    Returns:
-        The result; p is 1 if all scores are equal.
-
-    Example:
-        >>> from relation_tf.stats.samples import rank_samples
-        >>> test = kruskal_wallis(rank_samples({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}))
-        >>> round(test.statistic, 3), round(test.pvalue, 4)
-        (7.2, 0.0273)
-
-    References:
-        W. H. Kruskal, W. A. Wallis (1952), Use of ranks in one-criterion variance analysis,
-        Journal of the American Statistical Association 47, 583-621.
-    """
-    from scipy.stats import kruskal
-
-    freedom = len(ranked.codes) - 1
-    groups = [codes.astype(np.float64) for codes in ranked.codes.values()]
-    if not np.concatenate(groups).any():  # all scores are equal
-        return Kruskal(0.0, 1.0, freedom)
-    statistic, pvalue = kruskal(*groups)
-    return Kruskal(float(statistic), float(pvalue), freedom)
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PairwiseResult(PrintedResult):
     """Result of `steel_dwass`, `steel` or another test of pairs of methods.
@@ -189,7 +144,6 @@ class PairwiseResult(PrintedResult):
             or a lower bound of it; 0 if none is known.
         seeds_needed: Fewest scores per method with which an exact p < alpha is possible; 0 if no
             bound is known.
-        kruskal: Kruskal-Wallis test of all methods, for information; None over tasks.
         notes: Remarks on the samples and on p.
     """
 
@@ -206,7 +160,6 @@ class PairwiseResult(PrintedResult):
     higher_is_better: bool = True
     attainable_pvalue: float = 0.0
     seeds_needed: int = 0
-    kruskal: Kruskal | None = None
     notes: tuple[str, ...] = ()
 
     _ahead: ClassVar[str] = "higher"  # of a method with a positive sign
@@ -491,7 +444,6 @@ def pairwise_result(
         samples=ranked.scores,
         asymptotic_pvalue=asymptotic,
         control=control,
-        kruskal=kruskal_wallis(ranked),
         notes=(*ranked.notes, *unequal, *notes),
         **attributes,
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.stats.directions import Directions, refuse_unknown_direction
@@ -25,7 +26,7 @@ from relation_tf.stats.samples import (
     rank_samples,
 )
 
-TaskScores: TypeAlias = Mapping[Any, ArrayLike]  # task -> scores of a method's seeds
+TaskScores: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame  # task -> scores of seeds
 
 _CHUNK_NUMBERS = 2_000_000  # drawn scores at once
 _ROUNDING = 1e-12  # relative, of sums of weights
@@ -306,7 +307,8 @@ def interquartile_mean(scores: TaskScores, **bootstrap: Any) -> Estimate:
     each task with replacement (stratified), so it is about other seeds on these tasks.
 
     Args:
-        scores: Task -> scores of the method, the same number for each task, in comparable units.
+        scores: Task -> scores of the method, the same number for each task, in comparable units; or
+            a `pandas.DataFrame` with a column for each task.
         **bootstrap: `confidence`, the nominal coverage of the interval, between 0 and 1 (0.95; with
             few seeds per task, such as five, a bootstrap interval covers less often); `draws`, the
             number of bootstrap samples (50,000); `rng`, seed of the draws (0).
@@ -328,22 +330,51 @@ def interquartile_mean(scores: TaskScores, **bootstrap: Any) -> Estimate:
         R. Agarwal, M. Schwarzer, P. S. Castro, A. Courville, M. G. Bellemare (2021), Deep
         reinforcement learning at the edge of the statistical precipice, NeurIPS 34.
     """
-    from scipy.stats import trim_mean
-
-    by_task = [*_finite_scores(scores).values()]
-    sizes = [seeds.size for seeds in by_task]
+    sizes = [seeds.size for seeds in finite_scores(scores).values()]
     if len({*sizes}) > 1:
         raise ValueError(
             "each task must have the same number of scores, because a task with more would count "
             f"more. Received: {sizes}"
         )
+    found = stratified_bootstrap(scores, middle_mean, **bootstrap)
+    return Estimate(*map(float, found), "IQM", bootstrap.get("confidence", 0.95))
+
+
+def middle_mean(drawn: Sequence[FloatArray]) -> FloatArray:
+    """Return the interquartile mean of each of B drawings, each task with shape `(B, seeds)`."""
+    from scipy.stats import trim_mean
+
+    return np.asarray(trim_mean(np.hstack(drawn), 0.25, axis=1))
+
+
+def stratified_bootstrap(
+    scores: TaskScores,
+    statistic: Callable[[list[FloatArray]], FloatArray],
+    **bootstrap: Any,
+) -> FloatArray:
+    """Return estimates over tasks with percentile intervals.
+
+    Args:
+        scores: Task -> scores of a method.
+        statistic: Function of the scores of each task, with shape `(B, seeds)`, that returns an
+            estimate, or several, for each of B drawings: shape `(B, ...)`.
+        **bootstrap: As for `interquartile_mean`.
+
+    Returns:
+        Estimates, lower and upper limits, shape `(3, ...)`.
+
+    Example:
+        >>> tasks = {"A": [1, 2], "B": [3, 4]}
+        >>> stratified_bootstrap(tasks, lambda drawn: np.hstack(drawn).mean(axis=1)).tolist()
+        [2.5, 2.0, 3.0]
+    """
+    by_task = [*finite_scores(scores).values()]
 
     def resampled(generator: np.random.Generator, count: int) -> FloatArray:
-        drawn = [x[generator.integers(x.size, size=(count, x.size))] for x in by_task]
-        return np.asarray(trim_mean(np.hstack(drawn), 0.25, axis=1))
+        return statistic([x[generator.integers(x.size, size=(count, x.size))] for x in by_task])
 
-    value = float(trim_mean(np.concatenate(by_task), 0.25))
-    return _estimate("IQM", value, resampled, sum(sizes), **bootstrap)
+    value = statistic([x[None] for x in by_task])[0]
+    return _with_limits(value, resampled, sum(x.size for x in by_task), **bootstrap)
 
 
 def probability_of_improvement(
@@ -360,7 +391,7 @@ def probability_of_improvement(
     draws for the two methods.
 
     Args:
-        first: Task -> scores of the first method.
+        first: Task -> scores of the first method, as in `interquartile_mean`.
         second: Task -> scores of the second method, for the same tasks; the numbers of scores may
             differ.
         higher_is_better: If True (the default), higher scores are better; or `{task: bool}`.
@@ -383,7 +414,7 @@ def probability_of_improvement(
         R. Agarwal, M. Schwarzer, P. S. Castro, A. Courville, M. G. Bellemare (2021), Deep
         reinforcement learning at the edge of the statistical precipice, NeurIPS 34.
     """
-    scores_a, scores_b = _finite_scores(first), _finite_scores(second)
+    scores_a, scores_b = finite_scores(first), finite_scores(second)
     if set(scores_a) != set(scores_b):
         received = f"{list(scores_a)} and {list(scores_b)}"
         raise ValueError(f"both methods must have the same tasks. Received: {received}")
@@ -404,21 +435,23 @@ def probability_of_improvement(
         return np.clip(np.mean(means, axis=0), 0.0, 1.0)  # rounding
 
     value = float(np.mean([won.mean() for won in wins]))
-    return _estimate("probability of improvement", value, resampled, number, **bootstrap)
+    found = _with_limits(value, resampled, number, **bootstrap)
+    confidence = bootstrap.get("confidence", 0.95)
+    return Estimate(*map(float, found), "probability of improvement", confidence)
 
 
-def _finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
+def finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
     """Return the scores of each task, checked.
 
     Raises:
         TypeError: If it is not a mapping, or a score is not a number.
         ValueError: If there is no task, or a score is not finite.
     """
-    if not isinstance(scores, Mapping):
+    if not isinstance(scores, Mapping | pd.DataFrame):
         raise TypeError(
             f"scores must be a dict of task -> scores. Received: {type(scores).__name__}"
         )
-    if not scores:
+    if not [*scores]:
         raise ValueError("scores must hold at least one task. Received: 0 tasks")
     by_task = {task: numeric_scores(seeds, task) for task, seeds in scores.items()}
     for task, seeds in by_task.items():
@@ -426,22 +459,21 @@ def _finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
     return by_task
 
 
-def _estimate(
-    name: str,
-    value: float,
+def _with_limits(
+    value: ArrayLike,
     resampled: Callable[[np.random.Generator, int], FloatArray],
     num_scores: int,
     *,
     confidence: float = 0.95,
     draws: int = 50_000,
     rng: int = 0,
-) -> Estimate:
-    """Return an estimate with the percentile interval of a bootstrap."""
+) -> FloatArray:
+    """Return a value and the limits of the percentile interval of a bootstrap."""
     check_probability("confidence", confidence)
     check_count("draws", draws, 2)
     generator = np.random.default_rng(rng)
     step = max(1, _CHUNK_NUMBERS // num_scores)
     counts = (min(step, draws - start) for start in range(0, draws, step))
     estimates = np.concatenate([resampled(generator, count) for count in counts])
-    low, high = np.quantile(estimates, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Estimate(value, float(low), float(high), name, confidence)
+    limits = np.quantile(estimates, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    return np.stack([np.asarray(value), *limits])

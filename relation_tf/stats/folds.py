@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ import pandas as pd
 from relation_tf.errors import OptionError
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.comparisons import Estimand, PairwiseResult, pairwise_result
-from relation_tf.stats.items import mcnemar
-from relation_tf.stats.pair_tests import holm
+from relation_tf.stats.items import mcnemar, read_items
+from relation_tf.stats.pair_tests import Difference, TTestResult, holm, t_tests
 from relation_tf.stats.samples import (
     FloatArray,
     RankedSamples,
@@ -30,11 +31,8 @@ _MOST_FOLDS = 20  # beyond, they are probably those of a repeated cross-validati
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CorrectedTResult(PairwiseResult):
-    """Result of `corrected_resampled_t`, with intervals of mean differences.
-
-    The intervals are those of the t test, with Bonferroni's correction; p uses Holm's. An interval
-    is infinite if the differences of a pair do not vary.
+class CorrectedTResult(TTestResult):
+    """Result of `corrected_resampled_t`, with intervals of mean differences; see `TTestResult`.
 
     Attributes:
         ratio: Number of test rows of a fold divided by its training rows.
@@ -47,16 +45,8 @@ class CorrectedTResult(PairwiseResult):
         "difference of means", "It assumes approximately normal means of the differences."
     )
 
-    def _limits(self, level: float) -> FloatArray:
-        from scipy.special import stdtrit
-
-        rows: list[tuple[float, float, float]] = []
-        for a, b in self._tested:
-            difference, error, folds = _corrected(self.samples[a], self.samples[b], self.ratio)
-            quantile = -stdtrit(folds - 1, level / len(self._tested) / 2)
-            half = float(quantile * error) if error else math.inf
-            rows.append((difference, difference - half, difference + half))
-        return np.transpose(rows)
+    def _difference(self, first: FloatArray, second: FloatArray) -> Difference:
+        return _corrected(first, second, self.ratio)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -167,17 +157,14 @@ def corrected_resampled_t(
         C. Nadeau, Y. Bengio (2003), Inference for the generalization error, Machine Learning 52,
         239-281.
     """
-    from scipy.special import stdtr
-
     check_probability("alpha", alpha)
     ranked = _ranked(samples, control, "fold")
-    names, groups = list(ranked.scores), list(ranked.scores.values())
     sizes = {name: group.size for name, group in ranked.scores.items()}
     for name, group in ranked.scores.items():
         check_finite(np.where(np.isnan(group), 0, group), name, 2)
     if len({*sizes.values()}) > 1:
         raise ValueError(f"all methods must have the same folds. Received: numbers {sizes}")
-    folds = groups[0].size
+    folds = max(sizes.values())
     if test_share is not None:
         check_probability("test_share", test_share)
     elif folds > _MOST_FOLDS:
@@ -187,36 +174,25 @@ def corrected_resampled_t(
             f"cross-validation. Received: {folds} folds",
         )
     share = 1 / folds if test_share is None else test_share
-    statistics, pvalues, notes = [], [], []
-    for i, j in index_pairs(len(groups), control is not None):
-        difference, error, common = _corrected(groups[i], groups[j], share / (1 - share))
-        statistic = difference / error if error else 0.0
-        statistics.append(statistic)
-        pvalues.append(float(2 * stdtr(common - 1, -abs(statistic))) if error else 1.0)
-        if not error:
-            why = "equal differences on all" if common > 1 else "fewer than two common"
-            notes.append(f"{names[i]} and {names[j]}: not tested, {why} folds")
-    result = pairwise_result(
-        PROCEDURES["corrected-t" if control is None else "corrected-t-control"],
+    ratio = share / (1 - share)
+    result = t_tests(
+        "corrected-t",
         ranked,
-        statistics,
-        holm(np.array(pvalues)),
+        partial(_corrected, ratio=ratio),
         alpha=alpha,
         higher_is_better=higher_is_better,
         control=control,
-        notes=notes,
     )
-    return CorrectedTResult(**_without_delta(result), ratio=share / (1 - share))
+    return CorrectedTResult(**_without_delta(result), ratio=ratio)
 
 
-def _corrected(first: FloatArray, second: FloatArray, ratio: float) -> tuple[float, float, int]:
-    """Return mean difference, standard error (0 if they do not vary) and number of differences."""
+def _corrected(first: FloatArray, second: FloatArray, ratio: float) -> Difference:
     differences = _differences(first, second)
     mean = float(differences.mean()) if differences.size else math.nan
-    if differences.size < 2 or np.ptp(differences) <= 1e-12 * np.nanmax(np.abs([first, second])):
-        return mean, 0.0, differences.size
-    variance = (1 / differences.size + ratio) * differences.var(ddof=1)
-    return mean, math.sqrt(variance), differences.size
+    error = 0.0
+    if differences.size > 1 and np.ptp(differences) > 1e-12 * np.nanmax(np.abs([first, second])):
+        error = math.sqrt((1 / differences.size + ratio) * differences.var(ddof=1))
+    return Difference(mean, error, differences.size - 1)
 
 
 def mcnemar_holm(
@@ -232,7 +208,7 @@ def mcnemar_holm(
     The result generalizes to other items for these trained models, not to other seeds.
 
     Args:
-        samples: Scores of each method, as in `steel_dwass`: 1 for a right item, 0 for a wrong one;
+        samples: Scores of each method, as in `steel_dwass`: 1 or True for a right item, else 0;
             item i of all methods is at place i. A pair is tested without the items where one of its
             methods has NaN, with a note.
         alpha: Level of the test.
@@ -255,12 +231,8 @@ def mcnemar_holm(
         0.0215
     """
     check_probability("alpha", alpha)
-    ranked = _ranked(samples, control, "item")
+    ranked = _ranked(read_items(samples), control, "item")
     groups = list(ranked.scores.values())
-    pooled = np.concatenate(groups)
-    is_known = np.isin(pooled, (0, 1)) | np.isnan(pooled)
-    if len({group.size for group in groups}) > 1 or not is_known.all():
-        raise ValueError("all methods must have a score of 0 or 1 on the same items")
     unlike = [
         _differences(groups[i], groups[j]) for i, j in index_pairs(len(groups), control is not None)
     ]

@@ -7,7 +7,7 @@ predictions of each seed for each row.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.registry import METRICS
-from relation_tf.stats.samples import FloatArray, check_count
+from relation_tf.stats.samples import FloatArray, Samples, check_count, read_groups
 from relation_tf.words import count, format_pvalue, signed
 
 _CHUNK_WEIGHTS = 2_000_000  # weights of rows at once: 16 MB
@@ -146,7 +146,9 @@ class RowTest:
         )
 
 
-def mcnemar(first: ArrayLike, second: ArrayLike, labels: ArrayLike) -> RowTest:
+def mcnemar(
+    first: ArrayLike | Samples, second: ArrayLike | None = None, labels: ArrayLike | None = None
+) -> RowTest:
     """Compare two methods on the same test rows: McNemar's mid-p test, also for several seeds.
 
     For each row let d be the share of seeds of the second method that are right, minus that of the
@@ -158,7 +160,8 @@ def mcnemar(first: ArrayLike, second: ArrayLike, labels: ArrayLike) -> RowTest:
     not to other seeds.
 
     Args:
-        first: Predictions of the first method, shape `(seeds, rows)`, or `(rows,)` for one seed.
+        first: Predictions of the first method, shape `(seeds, rows)`, or `(rows,)` for one seed. Or
+            without the other arguments the scores of both methods, as in `mcnemar_holm`.
         second: Predictions of the second method for the same rows, likewise; the number of seeds
             may differ.
         labels: True labels, shape `(rows,)`.
@@ -167,7 +170,7 @@ def mcnemar(first: ArrayLike, second: ArrayLike, labels: ArrayLike) -> RowTest:
         Difference, p, and numbers of rows.
 
     Raises:
-        ValueError: If shapes do not match.
+        ValueError: If shapes do not match, or a table has more than two methods.
 
     Example:
         >>> labels = np.zeros(20, dtype=int)
@@ -183,6 +186,12 @@ def mcnemar(first: ArrayLike, second: ArrayLike, labels: ArrayLike) -> RowTest:
         data: mid-p and asymptotic are better than exact conditional, BMC Medical Research
         Methodology 13, 91.
     """
+    if second is None or labels is None:
+        groups = read_items(first)  # type: ignore[arg-type]
+        if len(groups) > 2:
+            raise ValueError(f"for more than two methods use mcnemar_holm. Received: {[*groups]}")
+        first, second = np.array([*groups.values()])[:, ~np.isnan(sum(groups.values()))]
+        labels = np.ones(len(first))
     a, truth = _as_arrays(first, labels)
     b, _ = _as_arrays(second, labels)
     right = (a == truth).sum(axis=0), (b == truth).sum(axis=0)
@@ -196,6 +205,21 @@ def mcnemar(first: ArrayLike, second: ArrayLike, labels: ArrayLike) -> RowTest:
         discordant=int(counts.sum()),
         num_rows=truth.size,
     )
+
+
+def read_items(samples: Samples) -> dict[Hashable, FloatArray]:
+    """Return scores of 0 or 1, or booleans, on the same items; NaN where a method has none.
+
+    Raises:
+        TypeError: As `read_groups`.
+        ValueError: As `read_groups`, or if another score occurs, or methods differ in length.
+    """
+    groups = read_groups(samples, kinds="iufb")
+    pooled = np.concatenate([*groups.values()])
+    is_known = np.isin(pooled, (0, 1)) | np.isnan(pooled)
+    if len({group.size for group in groups.values()}) > 1 or not is_known.all():
+        raise ValueError("all methods must have a score of 0 or 1 on the same items")
+    return groups
 
 
 def sign_flips(

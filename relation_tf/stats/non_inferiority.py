@@ -140,7 +140,8 @@ def non_inferiority(
     Args:
         samples: `{method: scores}` or another form that `steel_dwass` takes; or
             `{task: {method: scores}}`, or a `pandas.DataFrame` with columns `task`, `method` and
-            `score`. At least two finite scores per method and task.
+            `score`, or `task` and one for each method. At least two finite scores per method and
+            task.
         reference: Name of the reference method.
         margin: Largest acceptable score decrease, in the unit of the scores, at least 0; or
             `{task: margin}`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -35,6 +35,7 @@ from relation_tf.stats.samples import (
     TestOptions,
     check_probability,
     dense_ranks,
+    has_groups,
     index_pairs,
     numeric_scores,
     read_tasks,
@@ -123,20 +124,22 @@ class FriedmanResult(PrintedResult):
         """Return the bars of a critical-difference diagram.
 
         Returns:
-            Largest groups of two or more methods, next to each other by average rank, without a
-            significant difference; best first.
+            Largest groups of two or more methods without a significant difference, in the order of
+            their average ranks; best first. By Wilcoxon's test, a method between those of a group
+            can differ significantly from one of them.
         """
         order = np.argsort(self.average_ranks.to_numpy(), kind="stable")
-        names = [self.average_ranks.index[place] for place in order]
         differ = self.significant.to_numpy()[np.ix_(order, order)]
-        groups: list[tuple[int, int]] = []
-        for start in range(len(names)):
-            end = start + 1
-            while end < len(names) and not differ[start:end, end].any():
-                end += 1
-            if end - start > 1 and all(end > before for _, before in groups):
-                groups.append((start, end))
-        return [tuple(names[start:end]) for start, end in groups]
+        groups = [tuple(range(len(order)))]
+        for a, b in zip(*np.nonzero(np.triu(differ)), strict=True):
+            split = [
+                tuple(x for x in group if x != place or not {a, b} <= {*group})
+                for group in groups
+                for place in (a, b)
+            ]
+            groups = [x for x in dict.fromkeys(split) if not any({*x} < {*y} for y in split)]
+        names = self.average_ranks.index[order]
+        return [tuple(names[[*group]]) for group in sorted(groups) if len(group) > 1]
 
     def _printed(self) -> pd.DataFrame:
         return self.pairs().drop(columns="better")
@@ -461,45 +464,9 @@ def wilcoxon_holm(
     )
 
 
-def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
-    """Count the tasks on which a method is significantly better than each other method.
-
-    A win or a loss is a significant difference; a tie is a difference that is not significant.
-    Each task is tested separately; the counts are not corrected for several tasks. A pair is
-    counted on tasks where both methods were tested.
-
-    Args:
-        tests: Task -> result of `steel_dwass`, or of `steel` (pairs with the control only).
-
-    Returns:
-        A table with columns `a`, `b`, `wins`, `ties` and `losses`: number of tasks on which a wins,
-        ties and loses against b.
-
-    Example:
-        >>> from relation_tf.stats import steel_dwass
-        >>> low, high = [1, 2, 3, 4, 5], [6, 7, 8, 9, 10]
-        >>> tests = {
-        ...     "CoLA": steel_dwass({"a": low, "b": high}),
-        ...     "RTE": steel_dwass({"a": low, "b": low}),
-        ... }
-        >>> print(win_tie_loss(tests).to_string(index=False))
-        a b  wins  ties  losses
-        a b     0     1       1
-    """
-    methods = list(dict.fromkeys(name for test in tests.values() for name in test.samples))
-    counts = {pair: [0, 0, 0] for pair in itertools.combinations(methods, 2)}
-    for test in tests.values():
-        pairs = test.columns()
-        for a, b, better in zip(pairs["a"], pairs["b"], pairs["better"], strict=True):
-            key = (a, b) if (a, b) in counts else (b, a)
-            counts[key][1 if better is None else 0 if better == key[0] else 2] += 1
-    rows = [(a, b, *numbers) for (a, b), numbers in counts.items() if any(numbers)]
-    return pd.DataFrame(rows, columns=["a", "b", "wins", "ties", "losses"])
-
-
 def _table_of_means(table: pd.DataFrame | TaskSamples) -> pd.DataFrame:
     """Return the means of the scores as a table of tasks x methods."""
-    if not isinstance(table, pd.DataFrame) or "task" in table:
+    if not isinstance(table, pd.DataFrame) or has_groups(table):
         means = {
             task: {name: scores.mean() for name, scores in methods.items()}
             for task, methods in read_tasks(table).items()

@@ -24,9 +24,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -95,8 +96,8 @@ class StratifiedResult(PairwiseResult):
     It has the attributes and tables of `PairwiseResult`, with these differences: signs are positive
     where the column's method (or the method compared with the control) is better; the effect size
     is the mean of Cliff's delta over tasks, with the weights of the test; `samples` has the scores
-    of all tasks; there is no Kruskal-Wallis test. The intervals are for a shift that is the same on
-    each task: use them only if all tasks have the same unit.
+    of all tasks. The intervals are for a shift that is the same on each task: use them only if all
+    tasks have the same unit.
 
     Attributes:
         tasks: Task -> method -> its scores as given.
@@ -160,12 +161,13 @@ def steel_dwass(
 
     Scores must be independent, such as one score per seed. A difference that is not significant is
     no evidence that two methods are equal. Do not pool scores of several datasets: use
-    `friedman_nemenyi` or `win_tie_loss`. Use scores with full precision: rounding causes ties. To
+    `friedman_nemenyi`. Use scores with full precision: rounding causes ties. To
     compare one method with each other method, declare `steel` before the runs; it has more power.
 
     Args:
-        samples: A dict of name -> scores, or a `pandas.DataFrame` with one column per method.
-            Scores must be numbers; infinities are ranked. An empty cell of a `DataFrame` is NaN.
+        samples: A dict of name -> scores, or a `pandas.DataFrame` with one column per method (and
+            `seed`, `fold` or `item`, which are not read). Scores must be numbers; infinities are
+            ranked. An empty cell of a `DataFrame` is NaN.
         alpha: Level of the test; p < alpha is significant.
         higher_is_better: If True, the higher method of a pair is better and NaN is ranked lowest;
             else the lower method is better and NaN is ranked highest. Signs do not depend on it:
@@ -649,13 +651,86 @@ def brunner_munzel(
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class WelchResult(PairwiseResult):
-    """Result of `welch`: a `PairwiseResult` with intervals of the differences of means.
+class TTestResult(PairwiseResult, ABC):
+    """Result of a t test of each pair, with intervals of the differences of means.
 
-    Each interval is Welch's, at the level `(1 - confidence) / number of pairs` (Bonferroni). It
-    includes 0 if the pair does not differ significantly. It can also include 0 if p, which is
-    adjusted with Holm's method, is just below `1 - confidence`. An interval is infinite if the pair
-    is not tested.
+    Each interval is that of the t test, at the level `(1 - confidence) / number of pairs`
+    (Bonferroni). It includes 0 if the pair does not differ significantly. It can also include 0 if
+    p, which is adjusted with Holm's method, is just below `1 - confidence`. An interval is infinite
+    if the pair is not tested.
+    """
+
+    @abstractmethod
+    def _difference(self, first: FloatArray, second: FloatArray) -> Difference: ...
+
+    def _limits(self, level: float) -> FloatArray:
+        from scipy.special import stdtrit
+
+        rows = []
+        for a, b in self._tested:
+            value, error, freedom = self._difference(self.samples[a], self.samples[b])
+            half = -stdtrit(freedom, level / len(self._tested) / 2) * error if error else math.inf
+            rows.append((value, value - half, value + half))
+        return np.transpose(rows)
+
+
+class Difference(NamedTuple):
+    """Difference of two means, second minus first.
+
+    Attributes:
+        value: The difference.
+        error: Its standard error; 0 if it is unknown or 0, so that the pair is not tested.
+        freedom: Degrees of freedom of t.
+    """
+
+    value: float
+    error: float
+    freedom: float
+
+
+def t_tests(
+    name: str,
+    ranked: RankedSamples,
+    difference: Callable[[FloatArray, FloatArray], Difference],
+    *,
+    control: Hashable | None,
+    **attributes: Any,
+) -> PairwiseResult:
+    """Test each pair with a t test, adjusted with Holm's method.
+
+    Args:
+        name: Name of the registered procedure of all pairs; that with a control is `NAME-control`.
+        ranked: The samples.
+        difference: Function of the scores of two methods.
+        control: Method to compare all others with, or None.
+        **attributes: Other attributes of the result.
+    """
+    from scipy.special import stdtr
+
+    groups = list(ranked.scores.items())
+    statistics, pvalues, notes = [], [], []
+    for i, j in index_pairs(len(groups), control is not None):
+        (a, first), (b, second) = groups[i], groups[j]
+        value, error, freedom = difference(first, second)
+        statistics.append(value / error if error else 0.0)
+        pvalues.append(float(2 * stdtr(freedom, -abs(statistics[-1]))) if error else 1.0)
+        if not error:
+            why = "the variance of a mean is unknown or 0"
+            notes.append(f"{a} and {b}: not tested, because {why}")
+    return pairwise_result(
+        PROCEDURES[name if control is None else f"{name}-control"],
+        ranked,
+        statistics,
+        holm(np.array(pvalues)),
+        control=control,
+        notes=notes,
+        **attributes,
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class WelchResult(TTestResult):
+    """Result of `welch`, with Welch's intervals of the differences of means; see `TTestResult`.
 
     Example:
         >>> scores = {"a": [1, 2, 3, 4, 5], "b": [6, 7, 8, 9, 10]}
@@ -668,17 +743,8 @@ class WelchResult(PairwiseResult):
         "difference of means", "It assumes approximately normal means; spreads may differ."
     )
 
-    def _limits(self, level: float) -> FloatArray:
-        from scipy.special import stdtrit
-
-        rows = []
-        for a, b in self._tested:
-            first, second = self.samples[a], self.samples[b]
-            error, freedom = _welch_error(first, second)
-            half = -stdtrit(freedom, level / len(self._tested) / 2) * error if error else math.inf
-            difference = second.mean() - first.mean()
-            rows.append((difference, difference - half, difference + half))
-        return np.transpose(rows)
+    def _difference(self, first: FloatArray, second: FloatArray) -> Difference:
+        return _welch(first, second)
 
 
 def welch(
@@ -725,40 +791,20 @@ def welch(
         B. L. Welch (1947), The generalization of "Student's" problem when several different
         population variances are involved, Biometrika 34, 28-35.
     """
-    from scipy.special import stdtr
-
     check_probability("alpha", alpha)
     ranked = rank_samples(samples, control, higher_is_better=higher_is_better)
-    names, groups = list(ranked.scores), list(ranked.scores.values())
     for name, scores in ranked.scores.items():
         check_finite(scores, name)
-    statistics, pvalues, notes = [], [], []
-    for i, j in index_pairs(len(groups), control is not None):
-        error, freedom = _welch_error(groups[i], groups[j])
-        statistic = float((groups[j].mean() - groups[i].mean()) / error) if error else 0.0
-        statistics.append(statistic)
-        pvalues.append(float(2 * stdtr(freedom, -abs(statistic))) if error else 1.0)
-        if not error:
-            notes.append(
-                f"{names[i]} and {names[j]}: not tested, because the variance of a mean is unknown "
-                "or 0"
-            )
-    result = pairwise_result(
-        PROCEDURES["welch" if control is None else "welch-control"],
-        ranked,
-        statistics,
-        holm(np.array(pvalues)),
-        alpha=alpha,
-        higher_is_better=higher_is_better,
-        control=control,
-        notes=notes,
+    result = t_tests(
+        "welch", ranked, _welch, alpha=alpha, higher_is_better=higher_is_better, control=control
     )
     return WelchResult(**vars(result))
 
 
-def _welch_error(first: FloatArray, second: FloatArray) -> tuple[float, float]:
-    """Return the error of the difference and its degrees of freedom; error 0 if it is unknown."""
-    return error_of_sum([first, second]) if min(first.size, second.size) > 1 else (0.0, math.nan)
+def _welch(first: FloatArray, second: FloatArray) -> Difference:
+    known = min(first.size, second.size) > 1
+    error, freedom = error_of_sum([first, second]) if known else (0.0, math.nan)
+    return Difference(float(second.mean() - first.mean()), error, freedom)
 
 
 def holm(pvalues: FloatArray) -> FloatArray:

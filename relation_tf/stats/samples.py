@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
+import re
 import reprlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,22 @@ from relation_tf.words import capital, two_digits
 FloatArray: TypeAlias = NDArray[np.float64]
 Replicate: TypeAlias = Literal["seed", "fold", "item"]
 """What a score of a method is: of a seed, a fold of a cross-validation, or a test item (0 or 1)."""
+ITEMS = ("item", "item id", "example", "example id", "question", "question id", "prompt",
+         "prompt id", "sample", "sample id", "instance", "instance id", "doc id", "idx",
+         "id")  # fmt: skip
+SYNONYMS: Mapping[str, Sequence[str]] = {
+    "task": ("task", "dataset", "data set", "env", "environment", "game", "benchmark", "domain",
+             "problem", "corpus", "data"),
+    "method": ("method", "model", "algorithm", "algo", "system", "approach", "classifier",
+               "learner", "agent", "estimator", "technique", "mechanism", "architecture", "params"),
+    "seed": ("seed", "random seed", "random state", "run", "trial", "fold", "cv fold", "repeat",
+             "repetition", "replicate", "rep", "split", *ITEMS),
+    "score": ("score", "value", "result", "performance"),
+    "metric": ("metric", "measure", "metric name"),
+    "split": ("split", "subset", "partition"),
+    "diverged": ("diverged",),
+}  # fmt: skip
+"""Usual names of the columns of a table, by our names, in lower case with single spaces."""
 NanPolicy: TypeAlias = Literal["worst", "raise"]
 PvalueMethod: TypeAlias = Literal["auto", "asymptotic", "exact", "monte-carlo"]
 Samples: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame
@@ -37,7 +54,8 @@ _LEAST_TIE = 1e-15
 
 _FORMS = (
     "`samples` must be the scores of each method on one task: {'a': scores, 'b': scores} or a "
-    "pandas.DataFrame with one column per method. For several tasks use stratified_steel_dwass"
+    "pandas.DataFrame with one column per method. For several tasks use stratified_steel_dwass, or "
+    "friedman_wilcoxon with one score of each"
 )
 
 
@@ -213,19 +231,22 @@ def rank_samples(
     return RankedSamples(scores, by_group, tuple(notes))
 
 
-def read_groups(samples: Samples, finite: int = 0) -> dict[Hashable, FloatArray]:
+def read_groups(
+    samples: Samples, finite: int = 0, kinds: str = "iuf"
+) -> dict[Hashable, FloatArray]:
     """Return each group's scores, checked.
 
     Args:
         samples: As for `steel_dwass`.
         finite: If above 0, all scores must be finite, and each group must have at least so many.
+        kinds: As for `numeric_scores`.
 
     Raises:
         TypeError: If the samples have an unknown form or contain something other than numbers.
         ValueError: If there are fewer than two groups, a group is empty, or scores are too few or
             not finite.
     """
-    scores = {name: numeric_scores(group, name) for name, group in groups_of(samples).items()}
+    scores = {name: numeric_scores(x, name, kinds) for name, x in groups_of(samples).items()}
     if len(scores) < 2:
         raise ValueError(
             f"`samples` must have at least two groups. Received: {len(scores)} ({list(scores)})"
@@ -235,12 +256,13 @@ def read_groups(samples: Samples, finite: int = 0) -> dict[Hashable, FloatArray]
     return scores
 
 
-def numeric_scores(scores: Any, name: Hashable) -> FloatArray:
-    """Convert the scores of one group to float64; strings and booleans raise an error.
+def numeric_scores(scores: Any, name: Hashable, kinds: str = "iuf") -> FloatArray:
+    """Convert the scores of one group to float64; strings raise an error.
 
     Args:
         scores: A one-dimensional array-like.
         name: Name of the group in errors.
+        kinds: Allowed kinds of NumPy's types; by default, booleans raise an error.
 
     Returns:
         The scores as a new float64 array.
@@ -255,7 +277,7 @@ def numeric_scores(scores: Any, name: Hashable) -> FloatArray:
         raise ValueError(f"scores of {name!r} must have one axis. Received: shape {array.shape}")
     if array.size == 0:
         raise ValueError(f"scores of {name!r} must not be empty. Received: 0 scores")
-    if array.dtype.kind not in "iuf":
+    if array.dtype.kind not in kinds:
         raise TypeError(
             f"scores of {name!r} must be numbers. Received: {reprlib.repr(list(array))} "
             f"({array.dtype})"
@@ -350,17 +372,42 @@ def groups_of(samples: Samples) -> dict[Hashable, Any]:
             raise ValueError(
                 f"column names must be unique, one per method. Received: {list(samples.columns)}"
             )
-        return {name: samples[name] for name in samples.columns}
+        return {name: scores for name, scores in _with_our_names(samples).items() if name != "seed"}
     return dict(samples)
 
 
 def has_groups(samples: Samples | TaskSamples) -> bool:
-    """Return True for the scores of several tasks, or a table with one row per score."""
+    """Return True for the scores of several tasks, or a table with a row per score."""
     if isinstance(samples, pd.DataFrame):
-        return {"method", "score"} <= {*samples.columns}
+        columns = {*_with_our_names(samples)}
+        return "task" in columns or {"method", "score"} <= columns
     return isinstance(samples, Mapping) and any(
         isinstance(scores, Mapping | pd.DataFrame) for scores in samples.values()
     )
+
+
+def words_of(name: str) -> str:
+    """Return a name in lower case with single spaces."""
+    return re.sub(r"[\s_\-]+", " ", name.strip().lower()).strip()
+
+
+def _with_our_names(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table or its named index with our names: `task`, `method`, `score`, and one `seed`.
+
+    A column with one of their usual names is a method instead if its numbers are fractions.
+    """
+    keys = {word: key for key in ("task", "method", "seed") for word in SYNONYMS[key]}
+    levels = [x for x in table.index.names if words_of(str(x)) in keys and x not in table]
+    table = table.reset_index(levels) if levels else table
+    for name in [x for x in table if words_of(str(x)) in keys]:
+        key = keys[words_of(str(name))]
+        if not (pd.to_numeric(table[name], errors="coerce").dropna() % 1).any():
+            known = name != key and key in table
+            table = table.drop(columns=name) if known else table.rename(columns={name: key})
+    others = [x for x in table.select_dtypes("number") if x not in ("task", "seed")]
+    if "method" in table and "score" not in table and len(others) == 1:
+        table = table.rename(columns={others[0]: "score"})
+    return table
 
 
 def read_tasks(
@@ -374,7 +421,8 @@ def read_tasks(
     Args:
         samples: `{task: {method: scores}}`; or a long table with columns `task`, `method` and
             `score`; or a wide one with a column for each method, where rows with the same `task`,
-            or else the same index, are the seeds of a task.
+            or else the same index, are the seeds of a task. Columns can have usual names instead,
+            such as `dataset` and `model`.
         control: A method to put first, or None.
         option: Name of the option of the control in errors.
         finite: As for `read_groups`.
@@ -406,16 +454,14 @@ def read_tasks(
 
 def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
     """Return the samples of a table with a row per score, or a column per method."""
+    table = _with_our_names(table)
     tasks = table["task"] if "task" in table else table.index.get_level_values(0)
     if tasks.isna().any() or table.get("method", tasks).isna().any():
         raise ValueError("each row must have the names of its task and method")
     if "method" not in table and "score" not in table:
         wide = table.set_index("task") if "task" in table else table
-        wide = wide.drop(columns="seed", errors="ignore")
-        return {
-            task: {name: rows[name] for name in rows}
-            for task, rows in wide.groupby(level=0, sort=False)
-        }
+        by_task = wide.groupby(level=0, sort=False)
+        return {task: groups_of(rows.reset_index(drop=True)) for task, rows in by_task}
     if not {*table.columns} >= {"task", "method", "score"}:
         raise TypeError(
             "a table must have columns 'task', 'method' and 'score', with a row for each score. "

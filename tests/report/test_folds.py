@@ -84,8 +84,19 @@ def test_scores_of_other_folds_or_items_have_no_test(scores):
     assert part.tests == {}
     (said,) = (x for x in part.findings if x.kind == "no_test")
     assert (said.values["reason"], said.values["replicate"]) == ("unpaired", ids)
-    (said,) = (x for x in only_comparison(apart, test="welch").findings if x.kind == "no_test")
-    assert said.values["reason"] == "unpaired"
+
+
+@pytest.mark.parametrize(("scores", "options"), [
+    (table(), {"test": "welch"}),
+    (table(), {"test": "steel", "control": "a"}),
+    (items(), {"test": "steel-dwass"}),
+    (table(["A", "B"]), {"test_over_tasks": "stratified-steel-dwass"}),
+])  # fmt: skip
+def test_a_test_of_independent_seeds_is_refused(scores, options):
+    with pytest.raises(OptionError, match="needs independent seeds"):
+        compare(scores, **options)
+    if "item" not in scores:
+        compare(scores, columns={"seed": "fold"}, **options)
 
 
 def repeated():
@@ -107,6 +118,35 @@ def test_repeated_folds_need_their_share():
     shown = only_comparison(repeated(), reference="a", margin=0.1, test_share=0.1).verdicts
     low, high = expected.confidence_interval().loc[0, ["low", "high"]]
     assert [*shown.tasks["score"].loc["b", ["low", "high"]]] == pytest.approx([low, high])
+
+
+@pytest.mark.parametrize("names", [["repeat", "fold"], ["cv_fold", "seed"]])
+def test_repeats_and_folds_in_two_columns(names, tmp_path):
+    """The share of the test rows follows from the number of folds of a repeat."""
+    wide = (
+        repeated()
+        .set_index("model")
+        .set_axis(pd.MultiIndex.from_product([range(10)] * 2, names=names), axis=1)
+    )
+    scores = wide.stack(names, future_stack=True).rename("acc").reset_index()
+    report = compare(scores.sample(frac=1, random_state=0))
+    (part,) = report.data.comparisons.values()
+    expected = only_comparison(repeated(), test_share=0.1).tests["score"]
+    assert part.tests["acc"].pvalue.loc["a", "b"] == pytest.approx(expected.pvalue.loc["a", "b"])
+    report.write(tmp_path)
+    pd.testing.assert_frame_equal(only_comparison(tmp_path).pvalues, part.pvalues)
+    chosen = only_comparison(scores, test_share=0.2)
+    assert chosen.tests["acc"].ratio == 0.25
+
+
+def test_a_report_on_items_is_read_as_such(tmp_path):
+    compare(items()).write(tmp_path)
+    assert only_comparison(tmp_path).scores.replicate == "item"
+
+
+def test_another_score_than_0_and_1_has_no_test_of_items():
+    with pytest.raises(OptionError, match="0 or 1 on the same items"):
+        compare(table(), test="mcnemar")
 
 
 def test_seeds_have_no_share():
@@ -166,7 +206,7 @@ def test_folds_of_several_tasks_are_compared_by_task():
     assert part.findings[0].kind == "pair"
     assert part.findings[-1].kind == "over_tasks"
     said = stated(part)
-    assert said["paper_test"]["cite"] == ["nadeau2003", "holm1979"]
+    assert said["paper_test"]["cite"] == ["nadeau2003"]
     assert {pair["task"]: pair["pvalue"] for pair in said["paper_found"]["found"]} == found
     chosen = only_comparison(scores, test_over_tasks="wilcoxon-pairs")
     assert chosen.headline.values["test"]["of"] == "methods"

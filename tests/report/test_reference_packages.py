@@ -9,11 +9,13 @@ import itertools
 import json
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from relation_tf.report import compare
+from relation_tf.report.blocks import Table
 from relation_tf.stats import cliffs_delta, friedman_nemenyi, friedman_wilcoxon, wilcoxon_holm
 from tests.golden import GOLDEN_VALUES
 
@@ -42,11 +44,13 @@ def picture(report, name):
 
 def test_estimates_are_those_of_rliable(runs):
     found = runs.tables["aggregates"].set_index("method")
+    names = ["iqm", "mean", "median", "gap"]
     for name, expected in RLIABLE["estimates"].items():
-        assert [*found.loc[name, ["iqm", "mean", "median", "gap"]]] == pytest.approx(expected)
-        low, high = (ends[0] for ends in RLIABLE["intervals"][name])
-        ends = [*found.loc[name, ["iqm_low", "iqm_high"]]]
-        assert ends == pytest.approx([low, high], abs=0.05 * (high - low))  # Monte Carlo error
+        assert [*found.loc[name, names]] == pytest.approx(expected)
+        lows, highs = map(np.array, RLIABLE["intervals"][name])
+        for end, limits in (("low", lows), ("high", highs)):  # Monte Carlo error
+            shown = found.loc[name, [f"{x}_{end}" for x in names]]
+            np.testing.assert_array_less(np.abs([*shown] - limits), 0.05 * (highs - lows))
     for name, chance in RLIABLE["improvement"].items():  # of the best method over this one
         assert found.loc[name, "improvement"] == pytest.approx(1 - chance)
         low, high = (1 - end for end in reversed(RLIABLE["improvement_intervals"][name]))
@@ -55,13 +59,17 @@ def test_estimates_are_those_of_rliable(runs):
 
 
 def test_profiles_are_those_of_rliable(runs):
+    found = dict([*runs.tables["profiles"].groupby("method")])
+    assert [*found] == sorted(RLIABLE["profiles"])
+    for name, own in found.items():
+        assert own["score"].tolist() == pytest.approx(RLIABLE["taus"])
+        assert own["share"].tolist() == pytest.approx(RLIABLE["profiles"][name])
+        limits = own[["low", "high"]].to_numpy().T
+        np.testing.assert_allclose(limits, RLIABLE["bands"][name], atol=1 / 48)  # a run of 48
     (panel,) = picture(runs, "profile").panels
     axes = Figure().subplots()
     panel.draw(axes)
-    assert len(axes.lines) == 3
-    for line, profile in zip(axes.lines, RLIABLE["profiles"].values(), strict=True):
-        assert line.get_xdata() == pytest.approx(RLIABLE["taus"])
-        assert line.get_ydata() == pytest.approx([100 * share for share in profile])
+    assert (len(axes.lines), len(axes.collections)) == (3, 3)
 
 
 def test_ranks_and_friedman_are_those_of_autorank_and_critdd():
@@ -74,6 +82,21 @@ def test_ranks_and_friedman_are_those_of_autorank_and_critdd():
     assert result.statistic == pytest.approx(CRITDD["chi_square"][0], rel=1e-9)
     f_test = (result.f_statistic, result.f_pvalue)
     assert f_test == pytest.approx(tuple(CRITDD["f"]), rel=1e-9)
+
+
+def test_table_of_average_ranks_has_the_medians_of_autorank():
+    report = compare(DATASETS)
+    found = report.tables["average_ranks"].set_index("method")
+    for name, expected in (("rank", "meanrank"), ("median", "median"), ("mad", "mad")):
+        assert found[name].to_dict() == pytest.approx(AUTORANK[expected], rel=1e-9)
+    assert found["mean"].to_dict() == pytest.approx(DATASETS.mean().to_dict())
+    assert found["sd"].to_dict() == pytest.approx(DATASETS.std().to_dict())
+    (table,) = (x for x in report.data.blocks["answer"] if isinstance(x, Table))
+    place = [column.name for column in table.columns].index("Median")
+    for row in table.rows:
+        cell, expected = row.cells[place], found.loc[row.cells[0]]
+        assert float(cell.text) == pytest.approx(expected["median"], abs=0.00051)
+        assert float(cell.deviation) == pytest.approx(expected["mad"], abs=0.00051)
 
 
 def test_effect_sizes_are_those_of_autorank():
@@ -97,9 +120,9 @@ def test_groups_and_diagram_are_those_of_critdd():
     groups = friedman_wilcoxon(DATASETS).cliques()
     assert sorted(map(sorted, groups)) == sorted(sorted(x) for x in CRITDD["groups"] if len(x) > 1)
     code = picture(compare(DATASETS), "ranks").tikz
-    methods = re.findall(r"\(([\d.]+), 0\) \|- .*?\{(\w+) \(", code)
+    methods = re.findall(r"\{(\w+) \(([\d.]+)\)\}", code)
     expected = dict(CRITDD["tikz_methods"])
-    assert {name: float(x) for x, name in methods} == pytest.approx(expected, abs=1e-3)
+    assert {name: float(x) for name, x in methods} == pytest.approx(expected, abs=5e-3)
     bars = re.findall(r"line width=2pt\] \(([\d.]+), .*?-- *\(([\d.]+),", code)
     places = sorted(tuple(map(float, bar)) for bar in bars)
     ends = itertools.chain(*(sorted(x for x in map(tuple, CRITDD["tikz_groups"]) if x[0] < x[1])))

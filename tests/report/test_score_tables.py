@@ -282,7 +282,7 @@ def test_a_score_column_names_the_task_of_a_table_without_tasks():
     table = long_table().drop(columns="task").rename(columns={"score": "test/accuracy"})
     found = read(table, columns={"score": "test/accuracy"})
     assert found.scores.samples("test/accuracy")["a"] == [0.5, 0.51, 0.52]
-    assert "test/accuracy" in found.layout
+    assert "test/accuracy" in found.layout.columns
 
 
 def test_wide_table():
@@ -292,7 +292,7 @@ def test_wide_table():
     found = read(table)
     assert found.scores.samples("A") == {"x": [1, 2], "y": [4, 5]}
     assert found.scores.samples("B") == {"x": [3], "y": [6]}
-    assert "methods in columns" in found.layout
+    assert found.layout.wide == "methods"
     numbered = read(table.drop(columns="seed"))
     assert numbered.scores.table["seed"].tolist() == ["1", "2", "1"] * 2
     table = table.astype({"y": object})
@@ -325,7 +325,9 @@ def test_names_and_scores_have_limits(row, said):
 
 
 @pytest.mark.parametrize(("cell", "message"), [
-    ("85.3 ± 0.4", "t.csv:3: the score must be one number, not a mean with its deviation"),
+    ("85.3 ± 0.4", "t.csv:3: the score must be one number, without a deviation"),
+    ("85.3 $\\pm$ 0.4", "t.csv:3: the score must be one number, without a deviation"),
+    ("85.3_{0.4}", "`relation_tf.stats.read_published`"),
     ("O.85", "t.csv:3: the score must be a number, or empty for a failed run. Received: 'O.85'"),
 ])  # fmt: skip
 def test_a_column_of_scores_with_other_text_is_not_left_out(tmp_path, cell, message):
@@ -352,11 +354,12 @@ def test_an_unknown_metric_has_a_name(tmp_path):
 def test_what_was_read_is_printed(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("dataset,x,y\nA,1,2\nB,1,3\n")
-    said = "Read t: 2 tasks x 2 methods, one score each; column dataset, methods in columns."
-    assert said in str(compare(path))
+    report = compare(path)
+    assert "".join(report.data.origin["read as"]) in " ".join(str(report).split())
     table = pd.read_csv(path).assign(seed=1).pivot(index="dataset", columns=["seed"])
     table.columns = table.columns.set_names(["model", "seed"])
-    assert "2 tasks x 2 methods, one score each; columns dataset" in str(compare(table))
+    (said,) = compare(table).data.origin["read as"]
+    assert "columns dataset" in said
 
 
 def test_an_index_with_the_name_of_a_column():

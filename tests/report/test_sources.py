@@ -132,9 +132,9 @@ def test_report_as_source(before):
         ),
         (
             "task,method,seed,metric,score\nMRPC,a,1,acc,1\nMRPC,a,1,f1,1\nMRPC,b,1,acc,1\n",
-            r"theirs.csv:4: MRPC must have the metrics acc, f1, as for a / 1. .*for b / 1",
+            r"theirs.csv:4: MRPC must have the metrics acc, f1. .*for b / 1",
         ),
-        (HEAD + "CoLA,a,1,80.5 ± .4\n", r"csv:2: the score must be one number, not a mean"),
+        (HEAD + "CoLA,a,1,80.5 ± .4\n", r"csv:2: the score must be one number, without"),
         (HEAD + "CoLA,a,1,1\nCoLA,,2,1\n", r"theirs.csv:3: the method is empty"),
         (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3 repeats 'CoLA / a / 1' of .*csv:2"),
         (HEAD + "CoLA,a,1\n", r"theirs.csv:2: must have 4 fields, as the header. Received: 3"),
@@ -221,10 +221,12 @@ def _of_metrics(**values):
     return pd.DataFrame(rows, columns=["task", "method", "seed", "metric", "value"])
 
 
-def test_metrics_must_have_the_same_direction():
-    message = "the metrics of A must be all .*Received: acc and perplexity. Keep one"
-    with pytest.raises(DataError, match=message):
+def test_metrics_must_have_the_same_direction_and_unit():
+    message = "the metrics of A must have one direction and unit, .*: acc and {}.*--metric acc"
+    with pytest.raises(DataError, match=message.format("perplexity")):
         compare(_of_metrics(acc=0.8, perplexity=45))
+    with pytest.raises(DataError, match=message.format("bleu")):
+        compare(_of_metrics(acc=0.8, bleu=45))
     compare(_of_metrics(wer=0.8, cer=0.4), lower_is_better="A")
 
 

@@ -77,6 +77,17 @@ def test_without_latex_one_line_says_what_to_install(folder, monkeypatch):
         write_pdf(folder)
 
 
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_commands_make_the_pdf_last(suite_of, fabricate, call, monkeypatch, tmp_path, command):
+    suite = suite_of(tasks=["CoLA"], seeds=[1, 2])
+    folder = fabricate(suite, lambda config, task, metric: 0.5 + config.seed / 10)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call(command, str(folder), "--pdf")
+    assert (code, "pdflatex" in err) == (2, True)
+    assert len([*tmp_path.rglob("report.html")]) == 1
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_an_error_of_latex_is_one_line(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")

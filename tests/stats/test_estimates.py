@@ -7,6 +7,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -39,6 +40,7 @@ WITH_DIVERGED = st.lists(
 def test_estimates_print_as_sentences():
     tasks = {"A": [1, 2, 3, 4]}
     assert str(interquartile_mean(tasks, confidence=0.5)).startswith("IQM 2.5, 50 % ")
+    assert interquartile_mean(pd.DataFrame(tasks)) == interquartile_mean(tasks)
     value, low, high = found = probability_of_improvement(tasks, tasks)
     assert str(found) == f"probability of improvement 0.5, 95 % {low:.3g} to {high:.3g}"
     assert (value, found.confidence) == (0.5, 0.95)

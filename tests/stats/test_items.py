@@ -141,6 +141,9 @@ def test_pairs_of_methods_on_items_against_scipy():
     assert result.statistic.loc["a", "b"] == 2 * won - unlike
     assert result.discordant().iloc[0].tolist()[:4] == ["a", "b", unlike - won, won]
     assert np.isnan(result.effect_size.loc["a", "b"])
+    alone = mcnemar(scores)
+    assert alone.pvalue == result.pvalue.loc["a", "b"]
+    assert (alone.discordant, alone.num_rows) == (unlike, 60)
 
 
 @pytest.mark.parametrize(("won", "lost"), [(9, 3), (4, 0), (0, 0)])
@@ -167,3 +170,11 @@ def test_three_methods_on_items_use_holm():
     assert control.tolist() == pytest.approx(multipletests(single[:2], method="holm")[1])
     with pytest.raises(ValueError, match="0 or 1 on the same items"):
         mcnemar_holm({"a": [0, 1], "b": [1]})
+    with pytest.raises(ValueError, match="use mcnemar_holm"):
+        mcnemar(scores)
+
+
+def test_two_methods_on_their_common_items():
+    lacking = {"a": [1, 0, 0, np.nan, 1], "b": [np.nan, 1, 1, 1, 0]}
+    found = mcnemar(lacking)
+    assert found == mcnemar({"a": [0, 0, 1], "b": [1, 1, 0]})

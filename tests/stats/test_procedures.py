@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.report.options import ComparisonOptions
-from relation_tf.stats import what_can_be_shown, what_margin_can_be_shown
+from relation_tf.stats import (
+    brunner_munzel,
+    corrected_resampled_t,
+    friedman_nemenyi,
+    friedman_wilcoxon,
+    mcnemar,
+    mcnemar_holm,
+    non_inferiority,
+    steel,
+    steel_dwass,
+    stratified_steel_dwass,
+    welch,
+    what_can_be_shown,
+    what_margin_can_be_shown,
+    wilcoxon_holm,
+)
 from relation_tf.stats.procedures import default_over_tasks, default_procedure
 from relation_tf.words import format_pvalue
 
@@ -105,3 +123,26 @@ def test_help_of_compare_names_every_test():
         if procedure.function.__module__.startswith("relation_tf."):
             over_tasks = procedure.compares == "over-tasks"
             assert name in helps["test_over_tasks" if over_tasks else "test"]
+
+
+ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(8, 3)), columns=[*"abc"])
+RIGHT = (ROWS > 0).astype(int)
+
+
+@pytest.mark.parametrize(("test", "table", "ids"), [
+    (steel_dwass, ROWS, ["seed"]), (partial(steel, control="a"), ROWS, ["seed"]),
+    (brunner_munzel, ROWS, ["seed"]), (welch, ROWS, ["seed"]),
+    (partial(non_inferiority, reference="a", margin=1), ROWS, ["seed"]),
+    (partial(non_inferiority, reference="a", margin=1), ROWS, ["task", "seed"]),
+    (stratified_steel_dwass, ROWS, ["task", "seed"]), (friedman_nemenyi, ROWS, ["task", "seed"]),
+    (friedman_wilcoxon, ROWS, ["task", "seed"]), (wilcoxon_holm, ROWS, ["task", "seed"]),
+    (corrected_resampled_t, ROWS, ["fold"]), (mcnemar_holm, RIGHT, ["item"]),
+    (mcnemar, RIGHT[["a", "b"]], ["item"]),
+])  # fmt: skip
+def test_every_test_takes_a_wide_table(test, table, ids):
+    tasks = ["x"] * 4 + ["y"] * 4
+    samples = {name: [*table[name]] for name in table}
+    if "task" in ids:
+        samples = {task: dict(rows.items()) for task, rows in table.groupby(tasks)}
+    wide = table.assign(**{name: tasks if name == "task" else range(8) for name in ids})
+    assert str(test(wide)) == str(test(samples))

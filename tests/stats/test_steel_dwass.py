@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import kruskal
 
 from relation_tf.stats import attainable_pvalue, cliffs_delta_interval, steel, steel_dwass
 from relation_tf.stats.permutation import drawn_maxima
@@ -139,7 +138,6 @@ def test_constant_equal_groups_have_p_one_and_one_letter():
     for method in ("auto", "asymptotic", "exact", "monte-carlo"):
         equal = steel_dwass({"x": [1, 1], "y": [1, 1], "z": [1]}, method=method, permutations=100)
         assert (equal.pvalue == 1).all(axis=None)
-        assert equal.kruskal == (0, 1, 2)
 
 
 def test_nan_is_ranked_worst_and_noted():
@@ -179,7 +177,7 @@ def test_forms_of_samples_agree():
     ("samples", "error", "message"),
     [
         ([[1, 2], [3, 4]], TypeError, "{'a': scores, 'b': scores}.*Received: "),
-        ({"CoLA": {"a": [1, 2], "b": [3, 4]}}, TypeError, "use stratified_steel_dwass. Received: "),
+        ({"CoLA": {"a": [1, 2], "b": [3, 4]}}, TypeError, "use stratified_steel_dwass, or "),
         ({"a": [1, 2]}, ValueError, r"at least two groups. Received: 1 \(\['a'\]\)"),
         ({"a": [1, 2], "b": []}, ValueError, "'b' must not be empty"),
         ({"a": [1, 2], "b": ["0.8", "0.9"]}, TypeError, "'b' must be numbers.*0.8"),
@@ -263,8 +261,3 @@ def test_effect_sizes_have_intervals():
     narrow = result.effect_sizes(confidence=0.8)
     assert (narrow["high"] - narrow["low"] < sizes["high"] - sizes["low"]).all()
     assert (sizes["probability"] == (sizes["delta"] + 1) / 2).all()
-
-
-def test_kruskal_wallis_equals_scipy():
-    test, expected = steel_dwass(AOKI, method="asymptotic").kruskal, kruskal(*AOKI.values())
-    assert test == pytest.approx((expected.statistic, expected.pvalue, 2))

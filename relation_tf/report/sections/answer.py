@@ -60,8 +60,9 @@ _MOST_PAIRS = 6  # of more significant pairs, the number is stated
 def standings(scores: Scores) -> pd.DataFrame:
     """Return the `mean` and the mean `rank` (1 is the best) of each method over common tasks.
 
-    Tasks scored from one network count once. Without a common task the table is empty; `mean` is
-    NaN if the tasks have different units, and for speeds.
+    `sd`, `median` and `mad` (median absolute deviation from it) are of the means of the tasks.
+    Tasks scored from one network count once. Without a common task the table is empty; all but
+    `rank` is NaN if the tasks have different units, and for speeds.
 
     Returns:
         A row per method with scores; `attrs["tasks"]` is a list of the tasks.
@@ -77,8 +78,14 @@ def standings(scores: Scores) -> pd.DataFrame:
     # Means that differ by rounding are tied, as in the tests.
     codes = means.mul(signs).apply(lambda x: pd.Series(dense_ranks(x.to_numpy()), x.index))
     ranks = codes.rank(ascending=False).mean(axis="columns")
-    mean = means.mean(axis="columns") if scores.comparable and not scores.timed else np.nan
-    table = pd.DataFrame({"mean": mean, "rank": ranks})
+    median = means.median(axis="columns")
+    mad = means.sub(median, axis="index").abs().median(axis="columns")
+    sd = means.std(axis="columns")
+    table = pd.DataFrame(
+        {"mean": means.mean(axis="columns"), "sd": sd, "median": median, "mad": mad, "rank": ranks}
+    )
+    if scores.timed or not scores.comparable:
+        table.loc[:, "mean":"mad"] = np.nan  # type: ignore[misc]
     table.attrs["tasks"] = [*means]
     return table if len(means.columns) else table.iloc[:0]
 
@@ -394,6 +401,9 @@ def _standing_table(part: Comparison) -> Table | None:
     if has_means:
         columns.append(Column("Mean", "number", note=unit_of_means(part, tasks)))
     middle = {} if part.aggregates.empty else part.aggregates["iqm"].dropna().to_dict()
+    ranked = has_means and part.over_tasks is not None and part.over_tasks.ranks is not None
+    if ranked:
+        columns.append(Column("Median", "number", note="± MAD"))
     if middle:
         columns.append(Column("IQM", "number"))
     columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))
@@ -403,6 +413,8 @@ def _standing_table(part: Comparison) -> Table | None:
     for name, row in by_method(table).items():
         lost = collapsed_note(part.report.collapsed_networks.get(name, 0))
         mean = [Cell(number(row.mean, digits), notes=lost)] if has_means else []
+        spread = number(row.mad, digits)
+        mean += [Cell(number(row.median, digits), deviation=spread)] if ranked else []
         mean += [Cell(number(middle.get(name), digits))] if middle else []
         rank = f"{row.rank:.2f}" if tasks > 1 else f"{row.rank:g}"
         rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())]))

@@ -48,8 +48,9 @@ CITED: Mapping[str, tuple[str, ...]] = {
 
 def citations(procedure: Procedure) -> Sequence[str]:
     """Return the keys of the references of a test."""
-    names = (name for name, known in PROCEDURES.items() if known is procedure)
-    return CITED.get(next(names, "").removesuffix("-control"), ())
+    names = (name for name, known in PROCEDURES.items() if known.function is procedure.function)
+    cited = CITED.get(next(names, ""), ())
+    return [key for key in cited if key != "holm1979" or "Holm" in procedure.title]
 
 
 def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
@@ -86,7 +87,8 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
     for ranked, rows in failed.groupby(failed["ranked"] & ranks_failed(procedure)):
         lost = rows.groupby("method", sort=False)
         runs = {str(x): (own["run"].nunique(), [*own["task"].unique()]) for x, own in lost}
-        yield state("paper_failed", runs=runs, ranked=bool(ranked))
+        left_out = [] if over is None else [x for x in over.left_out if x in {*rows["task"]}]
+        yield state("paper_failed", runs=runs, ranked=bool(ranked), left_out=left_out)
     if isinstance(result, FriedmanResult):
         yield state("paper_friedman", **_friedman(result), alpha=alpha)
     yield state(
@@ -95,6 +97,8 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         cite=[*citations(procedure)],
         by_task=len(tests) if outcome is None else 0,
         control=control,
+        shares=sorted({x.ratio / (1 + x.ratio) for x in tests.values() if hasattr(x, "ratio")}),
+        units=over is not None and over.depends_on_units,
         pvalues=getattr(null, "method", ""),
         drawn=getattr(null, "permutations", None),
         alpha=alpha,
@@ -130,7 +134,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
             yield state("paper_aggregates", methods=methods, cite=["agarwal2021"], **in_unit)
     if over is not None:
         yield state("paper_scope", over="datasets" if over.generalizes else "tasks")
-    elif scores.paired:
+    else:
         yield state("paper_scope", over=scores.replicate)
     verdicts = part.verdicts
     if verdicts is not None and verdicts.mean is not None:
@@ -203,6 +207,7 @@ def _friedman(result: FriedmanResult) -> dict[str, float]:
         "statistic": result.statistic,
         "freedom": freedom,
         "pvalue": result.friedman_pvalue,
+        "exact": result.exact,
         "f": result.f_statistic,
         "f_freedom": freedom * (len(result.ranks) - 1),
         "f_pvalue": result.f_pvalue,

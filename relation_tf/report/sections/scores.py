@@ -31,7 +31,7 @@ from relation_tf.report.drawing import (
     limit_ticks,
 )
 from relation_tf.report.lost_runs import collapsed_note, failed_by_task
-from relation_tf.report.scores import KEY, SCORE, Scores
+from relation_tf.report.scores import KEY, SCORE, Scores, are_in
 from relation_tf.report.text import render
 from relation_tf.stats import PairwiseResult, mean_interval
 from relation_tf.tasks.metrics import find_metric
@@ -65,8 +65,7 @@ def all_metrics(scores: Scores, results: Results | None) -> pd.DataFrame:
     if results is None:
         return rows
     metrics = results.metrics
-    known = pd.MultiIndex.from_frame(metrics[KEY])
-    others = rows[~pd.MultiIndex.from_frame(rows[KEY]).isin(known)]  # averages, scores of tables
+    others = rows[~are_in(rows, metrics)]  # averages, scores of tables
     named = metrics.groupby("task", observed=True)["metric"].unique()
     only = {task: scores.only_metric(task) for task in named.index}
     only = {task: metric for task, metric in only.items() if [metric] == [*named[task]]}

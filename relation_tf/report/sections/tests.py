@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
@@ -116,7 +116,13 @@ def _test(scores: Scores, task: str) -> PairwiseResult | None:
     options |= {} if control is None else {"control": control}
     if "test_share" in inspect.signature(procedure.function).parameters:
         options["test_share"] = scores.test_share
-    result = procedure.function(samples, **options)
+    try:
+        result = procedure.function(samples, **options)
+    except OptionError:
+        raise
+    except ValueError as error:  # such as a test of other scores
+        fault = f"cannot be {procedure.title} on {task}: {error}"
+        raise OptionError("test", fault) from error
     _check_level("test", result, scores)
     if isinstance(result, PairwiseResult):
         return result
@@ -266,6 +272,8 @@ class OverTasks:
         tasks: The tasks; those scored from one network are one task.
         left_out: Tasks without scores of all methods.
         notes: Remarks on scores and p.
+        depends_on_units: If True, tasks have different units, on which the ranks of differences
+            depend.
     """
 
     procedure: Procedure
@@ -274,6 +282,7 @@ class OverTasks:
     tasks: list[str]
     left_out: list[str]
     notes: list[str]
+    depends_on_units: bool
 
     @property
     def generalizes(self) -> bool:
@@ -319,17 +328,12 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     if hasattr(result, "effect_sizes") and not isinstance(result, SignedRankResult):
         intervals = result.effect_sizes()
         pairs["effect_low"], pairs["effect_high"] = intervals["low"], intervals["high"]
-    notes = [*getattr(result, "notes", ())]
-    known = scores.comparable or any("depend on the units" in note for note in notes)
+    notes = [x for x in getattr(result, "notes", ()) if "depend on the units" not in x]
     ranked = getattr(result, "signed_ranks", result)
-    if isinstance(ranked, SignedRankResult) and not known:
-        notes.append(
-            "The tasks have different units or directions, so the ranks of differences depend on "
-            "the units"
-        )
+    depends = isinstance(ranked, SignedRankResult) and not scores.comparable
     left_out = [task for task in scores.by_network if task not in common]
     pairs = pairs.reindex(columns=_OVER_TASKS)
-    return OverTasks(procedure, result, pairs, [*common], left_out, notes)
+    return OverTasks(procedure, result, pairs, [*common], left_out, notes, depends)
 
 
 def _adapted_pairs(
@@ -849,107 +853,117 @@ def rank_diagram(
         + (f"critical difference {critical_difference:.2f}; " if has_difference else "")
         + f"no significant difference: {'; '.join(map(' and '.join, groups)) or 'none'}."
     )
-    spans = [(ranks[group[0]], ranks[group[-1]]) for group in groups]
-    bars = _lines_of_bars(spans)
-    top = -1.9 if has_difference else -0.9
-    bottom = _BAR * len(bars) + 0.4 + math.ceil(len(ranks) / 2)
-    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, (top, bottom), styles)
+    marks = _rank_marks(ranks, ordered, groups, critical_difference)
+    depths = [y for stroke in marks.strokes for _, y in stroke.points]
+    rows = min(depths) - 0.7, max(depths) + 0.4
+    right = max(x for stroke in marks.strokes for x, _ in stroke.points)
     names = label_width(styles) + _LABEL
     return Picture(
         "ranks",
         "Average ranks; bars join methods that do not differ significantly.",
-        [Panel(title, alt, draw)],
-        size=(_AXIS + 2 * names, 0.35 + _ROW * (bottom - top)),
+        [Panel(title, alt, partial(_draw_ranks, marks, (1, right), rows, ranks, styles))],
+        size=(_AXIS + 2 * names, 0.35 + _ROW * (rows[1] - rows[0])),
         left=names,
         bottom=0.05,
         right=names,
-        tikz=_tikz(ranks, ordered, bars, critical_difference),
+        tikz=_tikz(marks, 8 / (right - 1)),
     )
 
 
-def _tikz(
+class _Stroke(NamedTuple):
+    """A line of a diagram: points in ranks and rows, width in points, and its method, if any."""
+
+    points: Sequence[tuple[float, float]]
+    width: float = 0.8
+    method: str = ""
+
+
+class _Marks(NamedTuple):
+    """A diagram of ranks: lines, dots, and texts with the side of their point that they are on."""
+
+    strokes: Sequence[_Stroke]
+    dots: Sequence[tuple[float, float]]
+    texts: Sequence[tuple[tuple[float, float], Literal["left", "right", "above"], str]]
+
+
+def _rank_marks(
     ranks: Mapping[str, float],
     ordered: Sequence[str],
-    bars: Sequence[Sequence[tuple[float, float]]],
+    groups: Sequence[Sequence[str]],
     critical_difference: float,
-) -> str:
-    """Return the diagram as TikZ code; one unit is one rank, names are escaped."""
+) -> _Marks:
+    """Return the axis, the critical difference, a bar with a dot per method, and the names."""
     last = len(ranks)
-    end = last if math.isnan(critical_difference) else max(last, 1 + critical_difference)
-    lines = [
-        rf"\begin{{tikzpicture}}[x={8 / (end - 1):.3f}cm, y=-.5cm, font=\footnotesize]",
-        rf"\draw (1, 0) -- ({last}, 0);",
-    ]
-    lines += [
-        rf"\draw ({tick}, 0) -- ({tick}, -.2) node[above] {{{tick}}};"
-        for tick in range(1, last + 1, math.ceil(last / 10))
-    ]
+    strokes, dots = [_Stroke([(1, 0), (last, 0)])], []
+    texts: list[Any] = []
+    for tick in range(1, last + 1, math.ceil(last / 10)):
+        strokes.append(_Stroke([(tick, 0), (tick, -0.2)]))
+        texts.append(((tick, -0.2), "above", str(tick)))
+    end = float(last)
     if math.isfinite(critical_difference):
-        high = 1 + critical_difference
-        lines.append(rf"\draw[|-|] (1, -1.5) -- node[above] {{CD}} ({high:.3f}, -1.5);")
-    for row, spans in enumerate(bars, start=1):
-        for low, high in spans:
-            lines.append(rf"\draw[line width=2pt] ({low - 0.04:.3f}, {_BAR * row:.2f}) -- "
-                         rf"({high + 0.04:.3f}, {_BAR * row:.2f});")  # fmt: skip
-    left = ordered[: math.ceil(last / 2)]
-    for names, edge, side in ((left, 1.0, "left"), (ordered[: len(left) - 1 : -1], end, "right")):
+        # With few tasks, it can be longer than the axis.
+        end = max(end, 1 + critical_difference)
+        strokes.append(_Stroke([(1, -1.2), (1 + critical_difference, -1.2)]))
+        middle = 1 + critical_difference / 2
+        texts.append(((middle, -1.2), "above", f"critical difference {critical_difference:.2f}"))
+    lines: list[float] = []  # the end of the last bar on each line
+    for group in groups:
+        low, high = ranks[group[0]], ranks[group[-1]]
+        line = next((place for place, x in enumerate(lines) if x < low), len(lines))
+        lines[line : line + 1] = [high]
+        y = _BAR * (line + 1)
+        strokes.append(_Stroke([(low - 0.04, y), (high + 0.04, y)], 2))
+        dots += [(ranks[name], y) for name in group]
+    half = math.ceil(last / 2)
+    for names, edge, side in (
+        (ordered[:half], 1.0, "left"),
+        (ordered[: half - 1 : -1], end, "right"),
+    ):
         for place, name in enumerate(names, start=1):
-            y = _BAR * len(bars) + 0.2 + place
-            label = f"{escape_latex(name)} ({ranks[name]:.2f})"
-            corner = f"({ranks[name]:.3f}, 0) |- ({edge:.3f}, {y:.2f})"
-            lines.append(rf"\draw {corner} node[{side}] {{{label}}};")
+            y = _BAR * len(lines) + 0.2 + place
+            corner = [(ranks[name], 0.0), (ranks[name], y), (edge, y)]
+            strokes.append(_Stroke(corner, method=name))
+            texts.append(((edge, y), side, f"{name} ({ranks[name]:.2f})"))
+    return _Marks(strokes, dots, texts)
+
+
+def _tikz(marks: _Marks, scale: float) -> str:
+    """Return the diagram as TikZ code; one unit is one rank of `scale` cm, names are escaped."""
+
+    def at(point: tuple[float, float]) -> str:
+        return f"({point[0]:.3f}, {point[1]:.2f})"
+
+    lines = [rf"\begin{{tikzpicture}}[x={scale:.3f}cm, y=-.5cm, font=\footnotesize]"]
+    for points, width, _ in marks.strokes:
+        lines += [rf"\draw[line width={width}pt] {' -- '.join(map(at, points))};"]
+    lines += [rf"\fill {at(dot)} circle (2pt);" for dot in marks.dots]
+    for point, side, text in marks.texts:
+        lines += [rf"\node[{side}] at {at(point)} {{{escape_latex(text)}}};"]
     return "\n".join([*lines, r"\end{tikzpicture}"])
 
 
-def _lines_of_bars(spans: Iterable[tuple[float, float]]) -> list[list[tuple[float, float]]]:
-    """Return bars between two ranks, on the fewest lines without overlap."""
-    lines: list[list[tuple[float, float]]] = []
-    for low, high in sorted(spans):
-        free = [line for line in lines if line[-1][1] < low]
-        if free:
-            free[0].append((low, high))
-        else:
-            lines.append([(low, high)])
-    return lines
-
-
 def _draw_ranks(
-    ranks: Mapping[str, float],
-    ordered: Sequence[str],
-    bars: Sequence[Sequence[tuple[float, float]]],
-    critical_difference: float,
+    marks: _Marks,
+    ends: tuple[float, float],
     rows: tuple[float, float],
+    ranks: Mapping[str, float],
     styles: Mapping[str, Style],
     ax: Axes,
 ) -> None:
-    last = len(ranks)
-    ink: dict[str, Any] = {"color": INK, "clip_on": False}
-    # With few tasks, the critical difference can be longer than the axis.
-    end = last if math.isnan(critical_difference) else max(last, 1 + critical_difference)
     ax.set_axis_off()
-    ax.set(xlim=(1, end), ylim=rows[::-1])
-    ax.plot([1, last], [0, 0], linewidth=1, **ink)
-    for tick in range(1, last + 1, math.ceil(last / 10)):
-        ax.plot([tick, tick], [0, -0.2], linewidth=1, **ink)
-        ax.text(tick, -0.3, str(tick), fontsize=8, ha="center", va="bottom")
-    if math.isfinite(critical_difference):
-        ax.plot([1, 1 + critical_difference], [-1.2] * 2, marker="|", markeredgewidth=1, **ink)
-        words = f"critical difference {critical_difference:.2f}"
-        ax.text(1, -1.35, words, fontsize=8, va="bottom")
-    for line, spans in enumerate(bars, start=1):
-        for low, high in spans:
-            ax.plot([low - 0.04, high + 0.04], [_BAR * line] * 2, linewidth=3,
-                    solid_capstyle="butt", **ink)  # fmt: skip
-    left = ordered[: math.ceil(last / 2)]
-    for names, edge, side in ((left, 1.0, "right"), (ordered[: len(left) - 1 : -1], end, "left")):
-        for place, name in enumerate(names, start=1):
-            rank, y = ranks[name], _BAR * len(bars) + 0.2 + place
-            ax.plot([rank, rank, edge], [0, y, y], color=styles[name].color, clip_on=False)
-            ax.plot(rank, 0, **styles[name].mark, markersize=6, clip_on=False)
-            words = f"{name} {rank:.2f}" if side == "right" else f"{rank:.2f} {name}"
-            shift = -4 if side == "right" else 4
-            ax.annotate(words, (edge, y), (shift, 0), textcoords="offset points", fontsize=8.5,
-                        ha=side, va="center")  # fmt: skip
+    ax.set(xlim=ends, ylim=rows[::-1])
+    for points, width, name in marks.strokes:
+        color = styles[name].color if name else INK
+        ax.plot(*zip(*points, strict=True), linewidth=1.4 * width, color=color, clip_on=False)
+    for x, y in marks.dots:
+        ax.plot(x, y, "o", color=INK, markersize=4, clip_on=False)
+    for name, rank in ranks.items():
+        ax.plot(rank, 0, **styles[name].mark, markersize=6, clip_on=False)
+    for point, side, text in marks.texts:
+        shift = {"left": (-4, 0), "right": (4, 0), "above": (0, 2)}[side]
+        ha = {"left": "right", "right": "left", "above": "center"}[side]
+        va = "bottom" if side == "above" else "center"
+        ax.annotate(text, point, shift, textcoords="offset points", fontsize=8.5, ha=ha, va=va)
 
 
 # ---- Details of the test of each task ----

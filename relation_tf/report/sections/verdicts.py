@@ -32,7 +32,7 @@ from relation_tf.report.lost_runs import (
     mostly_lost,
     ranks_failed,
 )
-from relation_tf.report.scores import Scores
+from relation_tf.report.scores import Scores, most_seeds
 from relation_tf.report.sections.tests import differences
 from relation_tf.report.text import Statement, render, state
 from relation_tf.stats import default_procedure, non_inferiority
@@ -122,7 +122,8 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
     reference = scores.judged_against
     if reference is None:
         return None
-    if scores.paired and scores.reference is None:  # the test against the control is the result
+    # The test against the control is the result.
+    if scores.reference is None and (scores.paired or most_seeds(scores.table) < 2):
         return None
     tasks: dict[str, pd.DataFrame] = {}
     unlearned = not_learned(scores, reference)
@@ -310,6 +311,8 @@ def _groups(verdicts: Verdicts, mean: pd.DataFrame) -> list[dict[str, Any]]:
 def caveats(part: Comparison) -> Iterator[Statement]:
     """Yield statements that limit the headline; without verdicts, only those on failed runs.
 
+    - `no_verdict`: no reason for a verdict, where the headline is that of the test.
+    - `ranks_depend_on_units`: signed ranks of differences in different units.
     - `test_disagrees`: verdicts on the mean that the test of pairs does not give. The verdict "no
       worse", which allows for a margin that the test does not know, is left out.
     - `test_leaves_out_failed`: methods with failed runs that the test leaves out.
@@ -319,7 +322,11 @@ def caveats(part: Comparison) -> Iterator[Statement]:
     """
     verdicts, test, failed = part.verdicts, part.outcome, part.failed
     if verdicts is not None:
+        if test is not None and not verdicts.tasks:  # the headline is that of the test
+            yield headline(part, verdicts)
         yield from _disagreement(part, verdicts)
+    if part.over_tasks is not None and part.over_tasks.depends_on_units:
+        yield state("ranks_depend_on_units", pairs=part.scores.control is None)
     if test is not None:
         left_out = failed[~failed["ranked"]] if ranks_failed(test.procedure) else failed
         runs = left_out.drop_duplicates(["method", "run"])["method"].value_counts(sort=False)
