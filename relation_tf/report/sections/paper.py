@@ -82,7 +82,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         seeds=[int(sizes.min()), int(sizes.max())],
         replicate=scores.replicate,
     )
-    yield from part.assumed
+    yield from part.assumed()
     failed = part.failed[part.failed["task"].isin(scores.main_tasks)]
     for ranked, rows in failed.groupby(failed["ranked"] & ranks_failed(procedure)):
         lost = rows.groupby("method", sort=False)
