@@ -110,8 +110,8 @@ def test_verdicts_against_a_reference():
     verdicts = stated(scores, reference="a", margin=0.5)["verdicts"]
     assert (verdicts["reference"], verdicts["tasks"], verdicts["margin"]) == ("a", 2, 0.5)
     mean = part.verdicts.mean
-    for name, (verdict, *numbers) in verdicts["methods"].items():
-        assert verdict == mean["verdict"][name]
+    for name, (verdict, *numbers, reason) in verdicts["methods"].items():
+        assert (verdict, reason) == (mean["verdict"][name], "")
         assert numbers == [*mean.loc[name, ["difference", "low", "high"]]]
 
 
@@ -154,12 +154,26 @@ def test_every_test_of_the_package_has_references():
 
 @pytest.mark.parametrize(
     ("test", "cited"),
-    [("steel-dwass", {"cliff1993", "hodges1963"}), ("welch", {"cliff1993"})],
+    [
+        ("steel-dwass", {"romano2006", "cliff1993", "hodges1963"}),
+        ("welch", {"romano2006", "cliff1993"}),
+    ],
 )
 def test_effects_and_differences_are_cited(test, cited):
     page = compare(table(["A"], 6), test=test).latex()
-    estimates = {"cliff1993", "hodges1963", "kerby2014"}
+    estimates = {"romano2006", "cliff1993", "hodges1963", "kerby2014", "bonett2012"}
     assert {key for key in estimates if rf"\cite{{{key}}}" in page} == cited
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "lower"),
+    [("acc", {}, []), ("loss", {}, ["A", "B"]), ("flurb", {"lower_is_better": ["A"]}, ["A"])],
+)
+def test_the_metric_and_its_direction_are_named(metric, options, lower):
+    scores = table(["A", "B"], 6).rename(columns={"score": metric})
+    (part,) = compare(scores, **options).data.comparisons.values()
+    said = next(iter(sentences_for_paper(part))).values
+    assert (said["metric"], said["lower"]) == (metric, lower)
 
 
 def test_a_plugins_test_is_not_said_to_be_two_sided():

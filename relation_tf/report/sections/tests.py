@@ -520,6 +520,7 @@ class Differences(Section):
             estimand=next(iter(tests.values())).estimand,
             means=any(isinstance(test, _OF_MEANS) for test in tests.values()),
             infinite=bool(np.isinf(limits).all(axis=None)),
+            failed=bool(part.failed["ranked"].any()),
             cautions=[*cautions(part)],
             **values,
         )
