@@ -409,7 +409,7 @@ class ReportData:
             *collapse_warnings(self.collapsed, self.scores),
             *self._statements(
                 lambda part: [
-                    *spread_warnings(part.tests, self.scores.controls),
+                    *spread_warnings(part, self.scores.controls),
                     *(() if part.verdicts is None else part.verdicts.warnings),
                 ]
             ),

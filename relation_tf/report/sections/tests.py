@@ -452,28 +452,30 @@ def _too_few_seeds(part: Comparison) -> Iterator[Statement]:
     )
 
 
-def spread_warnings(
-    tests: Mapping[str, PairwiseResult], control: str | None
-) -> Iterator[Statement]:
-    """Yield a warning if the SDs of two methods differ by more than 3:1 and the test ignores it.
+def spread_warnings(part: Comparison, control: str | None) -> Iterator[Statement]:
+    """Yield a warning if the SDs of two methods differ by more than 3:1 and a test ignores it.
 
     Args:
-        tests: The test of each task, from `compare_methods`.
+        part: The comparison.
         control: The control, see `Scores.controls`.
     """
-    tests = {task: test for task, test in tests.items() if test.attainable_pvalue < test.alpha}
-    equal = {task: test.samples for task, test in tests.items() if test.procedure.equal_spread}
-    ratios = {task: unequal_spread(samples) for task, samples in equal.items()}
+    tests = [x for x in part.tests.items() if x[1].attainable_pvalue < part.scores.alpha]
+    ratios = {task: unequal_spread(test.samples) for task, test in tests}
     spreads = {task: str(ratio) for task, ratio in ratios.items() if ratio is not None}
-    if spreads:
-        procedure = next(iter(tests.values())).procedure
+    single = part.scores.procedure
+    over = [] if part.over_tasks is None else [part.over_tasks.procedure]
+    equal = [x for x in (single, *over) if x.equal_spread]
+    if spreads and equal:
+        welch = "welch-control" if single.against_control else "welch"
         yield state(
             "unequal_spread",
             tasks=dict([*spreads.items()][:_MOST_NAMED]),
             more=max(0, len(spreads) - _MOST_NAMED),
-            test=procedure.title,
-            companion="welch-control" if procedure.against_control else "welch",
+            tests=[x.title for x in equal],
+            companion=welch if single in equal else "",
             control="" if control is None else shlex.quote(control),
+            over_tasks=equal[-1:] == over,
+            judged=part.verdicts is not None,
         )
 
 
