@@ -165,7 +165,7 @@ class _Table:
             return "score"
         setting = rf"{_SETTING}|{_FREE}" if self.tracked or "method" in self.named else _COUNT
         bare = re.sub(r"(?<=.) \(.*\)", "", name)
-        is_setting = _fits(bare, setting) or _words(name) in ITEMS
+        is_setting = _fits(name, setting) or _fits(bare, _COUNT) or _words(name) in ITEMS
         if is_truth or is_setting or (self.tracked and _SET.match(name)):
             return "setting"
         return "spread" if _fits(name, _SPREAD) else "mean" if _fits(name, _AVERAGE) else "score"
@@ -330,7 +330,9 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         kept = {"split": key == "seed", "params": False}
         fitting = [x for x in fitting if kept.get(_words(x), x in numbers) == (x in numbers)]
         if key not in table.named and fitting:
-            table.named[key] = min(fitting, key=lambda name: known.index(_words(name)))
+            table.named[key] = min(
+                fitting, key=lambda x: (table.cells[x].nunique() < 2, known.index(_words(x)))
+            )
             if key == "seed" and len(fitting) > 1:
                 _join_folds(table, fitting)
     # Text, ids and our own names are what they say; other numbers under a synonym are scores.
