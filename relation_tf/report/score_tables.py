@@ -104,6 +104,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
             seeds=most_seeds(means),
             replicate=long.replicate,
             test_share=long.test_share,
+            means=long.means,
             metrics=metrics,
             directions={task: suggest_direction(task, metrics.get(task, ())) for task in tasks},
             splits={task: split for task, split in splits.items() if task in tasks},

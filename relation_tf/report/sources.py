@@ -349,6 +349,7 @@ def join(
         splits=splits,
         replicate=_replicate(sources),
         test_share=shares.pop() if len(shares) == 1 else None,
+        means=any(source.scores.means for source in sources),
         artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )

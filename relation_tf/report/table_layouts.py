@@ -59,6 +59,7 @@ _SPREAD = (
     r"(.* )?(std\.?|stdev|stderr)( .*)?|sd|sem|var|variance|iqr|ci|min|max|best|sum|total|"
     r"(.* )?count|((mean|average|avg\.?) )?rank|\d+ ?%"
 )
+_OF_MEANS = re.compile(r"\b(std|stdev|stderr|sd|sem)\b")
 _SUMMARY = rf"{_AVERAGE}|{_SPREAD}|wins|w/[td]/l"
 _OF_OTHERS = r"mean|average|avg\.?|median|std\.?|sd|sem|var|variance|min|max|best|sum|total"
 _KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
@@ -127,6 +128,7 @@ class LongTable:
             that they are independent: `--columns seed=fold`.
         unused: Columns that differ between rows and have no meaning.
         test_share: Share of the test rows of a fold of a repeated cross-validation, if it is known.
+        means: If True, the table has deviations: its scores are means.
     """
 
     rows: pd.DataFrame
@@ -134,6 +136,7 @@ class LongTable:
     replicate: Replicate = "seed"
     unused: Sequence[str] = ()
     test_share: float | None = None
+    means: bool = False
 
 
 @dataclass
@@ -267,7 +270,8 @@ def understand(
         tuple(left),
         tuple(found.scores),
     )
-    return LongTable(long, layout, replicate, unused, found.test_share)
+    means = any(_OF_MEANS.search(_words(name)) for name in found.left)
+    return LongTable(long, layout, replicate, unused, found.test_share, means)
 
 
 def _plain(table: pd.DataFrame, where: str, used: Collection[str]) -> pd.DataFrame:

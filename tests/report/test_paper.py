@@ -165,6 +165,13 @@ def test_effects_and_differences_are_cited(test, cited):
     assert {key for key in estimates if rf"\cite{{{key}}}" in page} == cited
 
 
+@pytest.mark.parametrize("column", ["acc_std", "std", "std_test_acc", "epochs"])
+def test_one_score_for_each_dataset_can_be_a_mean(column):
+    scores = table([f"d{i}" for i in range(8)], 1).drop(columns="seed")
+    said = stated(scores.rename(columns={"score": "acc"}).assign(**{column: 0.1, "n": 5}))
+    assert said["compared"]["means"] == ("std" in column)
+
+
 @pytest.mark.parametrize(
     ("metric", "options", "lower"),
     [("acc", {}, []), ("loss", {}, ["A", "B"]), ("flurb", {"lower_is_better": ["A"]}, ["A"])],

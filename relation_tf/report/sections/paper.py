@@ -85,6 +85,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         tasks=tasks,
         seeds=[int(sizes.min()), int(sizes.max())],
         replicate=scores.replicate,
+        means=scores.means,
         metric=(metrics - {*tasks}).pop() if len(metrics - {*tasks}) == 1 else "",
         lower=lower,
     )
