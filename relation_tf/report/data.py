@@ -182,17 +182,18 @@ class Comparison:
             return leading(self, lost)
         return headline(self, self.verdicts)
 
-    @property
-    def assumed(self) -> list[Statement]:
+    def assumed(self, option: str = "") -> list[Statement]:
         """A statement on the tasks whose direction is only assumed, if there are any."""
         directions, main = self.scores.directions, self.scores.main_tasks
         tasks = [x for x in main if x in directions and directions[x].origin == "assumed"]
-        return [state("higher_assumed", tasks=tasks, of=len(main))] if tasks else []
+        option = option if len(tasks) == len(main) else ""
+        return [state("higher_assumed", tasks=tasks, of=len(main), option=option)] if tasks else []
 
     @property
     def headlines(self) -> list[Statement]:
         """The headline, if there is one, and `assumed`."""
-        return [self.headline, *self.assumed] if self.headline else []
+        assumed = self.assumed("--lower-is-better all")
+        return [self.headline, *assumed] if self.headline else []
 
     @cached_property
     def caveats(self) -> list[Statement]:
@@ -415,7 +416,7 @@ class ReportData:
             *collapse_warnings(self.collapsed, self.scores),
             *self._statements(
                 lambda part: [
-                    *spread_warnings(part.tests, self.scores.controls),
+                    *spread_warnings(part, self.scores.controls),
                     *(() if part.verdicts is None else part.verdicts.warnings),
                 ]
             ),

@@ -15,6 +15,8 @@ Chosen: TypeAlias = str | Sequence[str]
 COLUMNS = ("task", "method", "seed", "fold", "item", "score", "metric", "split", "diverged")
 """Columns of a table that can have another name; a table has seeds, folds or items."""
 LARGEST_SCORE = 1e100  # the squares of larger ones overflow
+ALL = "all"
+"""Name of all tasks, for the directions of scores."""
 _LISTS = ("labels", "lower_is_better", "higher_is_better", "plugins")
 
 
@@ -26,6 +28,8 @@ class ComparisonOptions:
         columns: Names of columns in tables, by our names, such as `{"task": "dataset"}`.
         margin: Largest acceptable score decrease from the reference, in the unit of a page.
         margins: Margins of single tasks; the others have `margin`.
+        lower_is_better: Tasks or metrics with a lower-is-better score; True or `"all"` for all.
+        higher_is_better: Those with a higher-is-better score despite their name; True or `"all"`.
         families: Lists of methods; control and reference are then one method of each.
         costs: Timed suites: folders or `Results`.
         plugins: Modules that register custom tests or report sections.
@@ -49,12 +53,14 @@ class ComparisonOptions:
     )
     lower_is_better: Sequence[str] = option(
         (),
-        "Tasks or metrics with a lower-is-better score.",
+        "Tasks or metrics with a lower-is-better score, or all.",
         "NAME[,NAME...]",
         shown="by the metric or name, such as loss, error, RMSE, seconds",
     )
     higher_is_better: Sequence[str] = option(
-        (), "Tasks or metrics with a higher-is-better score despite their name.", "NAME[,NAME...]"
+        (),
+        "Tasks or metrics with a higher-is-better score despite their name, or all.",
+        "NAME[,NAME...]",
     )
     metric: str | None = option(
         None, "Metric to read, of tables with several.", "NAME", shown="the only one of each table"
@@ -150,8 +156,9 @@ class ComparisonOptions:
 
     def __post_init__(self) -> None:
         for name in _LISTS:  # a string is one name, not a sequence of letters
-            if isinstance(getattr(self, name), str):
-                object.__setattr__(self, name, [getattr(self, name)])
+            value = getattr(self, name)
+            if isinstance(value, str | bool):
+                object.__setattr__(self, name, [value] if isinstance(value, str) else [ALL] * value)
         if self.alpha is not None and not 0 < self.alpha < 0.5:
             fault = f"must be a number between 0 and 0.5. Received: {self.alpha!r}"
             raise OptionError("alpha", fault)

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.errors import DataError, OptionError, join_names, quote
-from relation_tf.report.options import LARGEST_SCORE, ComparisonOptions
+from relation_tf.report.options import ALL, LARGEST_SCORE, ComparisonOptions
 from relation_tf.report.scores import KEY, SCORE, Scores, are_in, most_seeds
 from relation_tf.report.table_layouts import (
     Layout,
@@ -104,6 +104,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
             seeds=most_seeds(means),
             replicate=long.replicate,
             test_share=long.test_share,
+            means=long.means,
             metrics=metrics,
             directions={task: suggest_direction(task, metrics.get(task, ())) for task in tasks},
             splits={task: split for task, split in splits.items() if task in tasks},
@@ -131,7 +132,7 @@ def _check_failed_as(value: float, table: pd.DataFrame, options: ComparisonOptio
         task, *metrics = map(str, key)
         is_lower = not suggest_direction(task, metrics).higher_is_better
         for names, lower in ((options.lower_is_better, True), (options.higher_is_better, False)):
-            is_lower = lower if {task, *metrics} & {*names} else is_lower
+            is_lower = lower if {task, *metrics, ALL} & {*names} else is_lower
         worst = rows["score"].max() if is_lower else rows["score"].min()
         if rows["score"].isna().any() and (value < worst if is_lower else value > worst):
             raise OptionError(

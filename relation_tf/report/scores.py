@@ -53,6 +53,7 @@ class Scores:
         control: Method to compare all others with; by default all pairs are compared.
         same_unit: If True, all tasks are declared to have one unit.
         replicate: What the column `seed` has. The scores of a fold or item are pairs.
+        means: If True, scores of a table are means of several scores.
         in_points: If True, scores are fractions and a page shows them times 100.
         points: Other display factors by task, for metrics in other units.
         of_tables: Tasks of tables, which do not name the units of their scores.
@@ -84,6 +85,7 @@ class Scores:
     control: str | None = None
     replicate: Replicate = "seed"
     same_unit: bool = False
+    means: bool = False
     in_points: bool = False
     alpha: float = 0.05
     metrics: Mapping[str, Sequence[str]] = field(default_factory=dict)

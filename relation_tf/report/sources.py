@@ -26,7 +26,7 @@ from relation_tf.errors import (
 from relation_tf.files import expand_home, read_json
 from relation_tf.registry import TASKS
 from relation_tf.report.lost_runs import failed_runs
-from relation_tf.report.options import ComparisonOptions
+from relation_tf.report.options import ALL, ComparisonOptions
 from relation_tf.report.score_tables import failure_notes, read_table
 from relation_tf.report.scores import (
     KEY,
@@ -349,6 +349,7 @@ def join(
         splits=splits,
         replicate=_replicate(sources),
         test_share=shares.pop() if len(shares) == 1 else None,
+        means=any(source.scores.means for source in sources),
         artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )
@@ -405,9 +406,11 @@ def _factors(sources: Sequence[LoadedScores], table: pd.DataFrame) -> tuple[bool
 
 
 def tasks_named(names: Collection[str], sources: Sequence[LoadedScores]) -> list[str]:
-    """Return the tasks with these names, and those whose only metric has one of them."""
+    """Return the tasks with these names or metrics; `all` names all, unless one has this name."""
     metrics = _single_metrics(sources)
     named = {name: [task for task, metric in metrics.items() if metric == name] for name in names}
+    tasks = [*dict.fromkeys(task for source in sources for task in source.scores.single_tasks)]
+    named |= {ALL: tasks} if ALL in named and ALL not in [*tasks, *metrics.values()] else {}
     return [task for name in names for task in named[name] or [name]]
 
 

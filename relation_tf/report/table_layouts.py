@@ -59,6 +59,7 @@ _SPREAD = (
     r"(.* )?(std\.?|stdev|stderr)( .*)?|sd|sem|var|variance|iqr|ci|min|max|best|sum|total|"
     r"(.* )?count|((mean|average|avg\.?) )?rank|\d+ ?%"
 )
+_OF_MEANS = re.compile(r"\b(std|stdev|stderr|sd|sem)\b")
 _SUMMARY = rf"{_AVERAGE}|{_SPREAD}|wins|w/[td]/l"
 _OF_OTHERS = r"mean|average|avg\.?|median|std\.?|sd|sem|var|variance|min|max|best|sum|total"
 _KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
@@ -127,6 +128,7 @@ class LongTable:
             that they are independent: `--columns seed=fold`.
         unused: Columns that differ between rows and have no meaning.
         test_share: Share of the test rows of a fold of a repeated cross-validation, if it is known.
+        means: If True, the table has deviations: its scores are means.
     """
 
     rows: pd.DataFrame
@@ -134,6 +136,7 @@ class LongTable:
     replicate: Replicate = "seed"
     unused: Sequence[str] = ()
     test_share: float | None = None
+    means: bool = False
 
 
 @dataclass
@@ -165,7 +168,7 @@ class _Table:
             return "score"
         setting = rf"{_SETTING}|{_FREE}" if self.tracked or "method" in self.named else _COUNT
         bare = re.sub(r"(?<=.) \(.*\)", "", name)
-        is_setting = _fits(bare, setting) or _words(name) in ITEMS
+        is_setting = _fits(name, setting) or _fits(bare, _COUNT) or _words(name) in ITEMS
         if is_truth or is_setting or (self.tracked and _SET.match(name)):
             return "setting"
         return "spread" if _fits(name, _SPREAD) else "mean" if _fits(name, _AVERAGE) else "score"
@@ -267,7 +270,8 @@ def understand(
         tuple(left),
         tuple(found.scores),
     )
-    return LongTable(long, layout, replicate, unused, found.test_share)
+    means = any(_OF_MEANS.search(_words(name)) for name in found.left)
+    return LongTable(long, layout, replicate, unused, found.test_share, means)
 
 
 def _plain(table: pd.DataFrame, where: str, used: Collection[str]) -> pd.DataFrame:
@@ -330,7 +334,9 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         kept = {"split": key == "seed", "params": False}
         fitting = [x for x in fitting if kept.get(_words(x), x in numbers) == (x in numbers)]
         if key not in table.named and fitting:
-            table.named[key] = min(fitting, key=lambda name: known.index(_words(name)))
+            table.named[key] = min(
+                fitting, key=lambda x: (table.cells[x].nunique() < 2, known.index(_words(x)))
+            )
             if key == "seed" and len(fitting) > 1:
                 _join_folds(table, fitting)
     # Text, ids and our own names are what they say; other numbers under a synonym are scores.

@@ -130,9 +130,12 @@ def test_a_method_with_one_seed_is_tested(suite_of, fabricate):
 def test_a_warning_names_tasks_with_unequal_spread(table_of, test):
     even, wide = [0.1, 0.2, 0.3, 0.4], [0.0, 0.2, 0.4, 0.6]
     rows = {"RTE": {"a": even, "b": [x / 4 for x in even]}, "MRPC": {"a": even, "b": wide}}
-    found = json.loads(compare(table_of(rows), test=test).json())["warnings"]
-    assert ["4 times the SD" in each for each in found] == [True] * (test == "steel-dwass")
-    assert not any("MRPC" in each for each in found)
+    (found,) = compare(table_of(rows), test=test).data.warnings
+    assert [*found.values["tasks"]] == ["RTE"]
+    assert found.values["companion"] == ("welch" if test == "steel-dwass" else "")
+    assert found.values["over_tasks"]  # the stratified test is the same
+    one = compare(table_of({"RTE": rows["RTE"]}), test=test).data.warnings
+    assert [x.values["over_tasks"] for x in one] == [False] * (test == "steel-dwass")
 
 
 def test_marks_have_the_sign_of_the_difference(table_of):

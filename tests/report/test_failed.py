@@ -42,22 +42,29 @@ def test_a_score_that_is_not_finite_is_ranked_worst(table_of, lost):
 
 
 @pytest.mark.parametrize(
-    ("test", "options", "ranked"),
+    ("test", "options", "ranked", "seeds"),
     [
-        ("steel-dwass", {}, True),
-        ("welch", {}, False),
-        ("steel-dwass", {"drop_failed": True}, False),
+        ("steel-dwass", {}, True, [5, 5]),
+        ("welch", {}, False, [4, 5]),
+        ("steel-dwass", {"drop_failed": True}, False, [4, 5]),
     ],
 )
-def test_the_paragraph_says_how_failed_runs_count(table_of, test, options, ranked):
+def test_the_paragraph_says_how_failed_runs_count(table_of, test, options, ranked, seeds):
     report = compare(table_of({"x": {"a": A, "b": B}}), test=test, **options)
     (part,) = report.data.comparisons.values()
     said = {x.kind: x for x in sentences_for_paper(part)}
     assert said["paper_failed"].values == {"runs": {"b": (1, ["x"])}, "ranked": ranked}
-    assert said["paper_compared"].values["seeds"] == [4, 5]
-    assert "4 or 5 seeds" in str(said["paper_compared"])
+    assert said["paper_compared"].values["seeds"] == seeds
     assert "paper_failed" not in {x.kind for x in sentences_for_paper(
         *compare(table_of({"x": {"a": A, "b": A}})).data.comparisons.values())}  # fmt: skip
+
+
+def test_the_paragraph_says_why_a_verdict_is_withheld(table_of):
+    report = compare(table_of({"x": {"a": A, "b": B}}), reference="a", margin=50)
+    (part,) = report.data.comparisons.values()
+    (said,) = (x for x in sentences_for_paper(part) if x.kind == "paper_verdicts")
+    assert said.values["methods"]["b"][0] == "inconclusive"
+    assert said.values["methods"]["b"][4] == "1 failed run"
 
 
 def test_notes_of_scores_are_below_the_table_in_latex(table_of):

@@ -152,6 +152,7 @@ def test_ids_of_datasets(tmp_path):
 
 @pytest.mark.parametrize("text", [
     "item,x,y\nq1,1,1\nq2,1,0\nq3,0,0\n",
+    "id,question,model,correct\n1,why?,x,1\n2,why?,x,1\n3,why?,x,0\n1,why?,y,1\n2,why?,y,0\n3,why?,y,0\n",
     "id,model,correct\nq1,x,True\nq2,x,True\nq3,x,False\nq1,y,True\nq2,y,False\nq3,y,False\n",
 ])  # fmt: skip
 def test_items(tmp_path, text):

@@ -7,6 +7,7 @@ import shlex
 import pandas as pd
 import pytest
 
+from relation_tf.errors import OptionError
 from relation_tf.report import compare
 from relation_tf.report.sections.paper import sentences_for_paper
 
@@ -64,16 +65,34 @@ def test_headline_and_paragraph_say_that_a_direction_is_assumed():
         (part,) = report.data.comparisons.values()
         assert str(report).count("Higher is assumed") == report.headline.count("Higher is assumed")
         return [
-            [x.values for x in said if x.kind == "higher_assumed"]
+            [x.values["tasks"] for x in said if x.kind == "higher_assumed"]
             for said in (report.data.headlines, sentences_for_paper(part))
         ]
 
-    assert stated() == [[{"tasks": ["A", "B"], "of": 2}]] * 2
-    assert stated(reference="LSTM") == [[{"tasks": ["A", "B"], "of": 2}]] * 2
-    assert stated(lower_is_better=["A"]) == [[{"tasks": ["B"], "of": 2}]] * 2
+    assert stated() == [[["A", "B"]]] * 2
+    assert stated(reference="LSTM") == [[["A", "B"]]] * 2
+    assert stated(lower_is_better=["A"]) == [[["B"]]] * 2
     assert stated(lower_is_better=["flurb"]) == [[], []]
     scores = table("accuracy")
     assert stated() == [[], []]
+
+
+@pytest.mark.parametrize("given", [True, "all", ["all"]])
+def test_all_tasks_have_a_short_form_that_the_report_names(given):
+    scores = table(tasks=["A", "B"])
+    data = compare(scores).data
+    (said,) = (x for x in data.headlines if x.kind == "higher_assumed")
+    assert said.values["option"] == "--lower-is-better all"
+    assert compare(scores, lower_is_better=given).data.scores.lower_is_better == {"A", "B"}
+    losses = scores.rename(columns={"flurb": "loss"})
+    assert not compare(losses, higher_is_better=given).data.scores.lower_is_better
+    assert not compare(scores, lower_is_better=False).data.scores.lower_is_better
+    named = table(tasks=["all", "B"])
+    assert compare(named, lower_is_better="all").data.scores.lower_is_better == {"all"}
+    scores.loc[0, "flurb"] = float("nan")
+    compare(scores, lower_is_better=given, failed_as=1e6)
+    with pytest.raises(OptionError, match="worst"):
+        compare(scores, lower_is_better=given, failed_as=-1e6)
 
 
 def test_tasks_of_one_metric_have_a_mean_whatever_their_names():

@@ -11,7 +11,7 @@ import pandas as pd
 
 from relation_tf.registry import PROCEDURES, Procedure, register_section
 from relation_tf.report.blocks import Block, Section, Sentences, by_method, rows_of
-from relation_tf.report.lost_runs import ranks_failed
+from relation_tf.report.lost_runs import ranks_failed, with_failed
 from relation_tf.report.sections.tests import most_important
 from relation_tf.report.text import Statement, state
 from relation_tf.stats import (
@@ -69,7 +69,11 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
     result = next(iter(tests.values())) if over is None else over.result
     procedure = scores.procedure if over is None else over.procedure
     pairs, alpha, control = _pairs(part, over), scores.alpha, scores.control
-    sizes = scores.table.groupby(["task", "method"]).size()
+    tasks = scores.main_tasks if over is None else over.tasks
+    ranked = with_failed(scores, part.failed, procedure).table
+    sizes = ranked[ranked["task"].isin(tasks)].groupby(["task", "method"]).size()
+    metrics = {scores.only_metric(task) for task in tasks}
+    lower = [task for task in tasks if task in scores.lower_is_better]
     null = getattr(result, "null", None)
     decided = most_important(pairs)
     shown = [_numbers(row) for row in rows_of(decided[:_MOST_PAIRS])]
@@ -78,17 +82,20 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         "paper_compared",
         methods=[*dict.fromkeys([*pairs["a"], *pairs["b"]])],
         control=control,
-        tasks=scores.main_tasks if over is None else over.tasks,
+        tasks=tasks,
         seeds=[int(sizes.min()), int(sizes.max())],
         replicate=scores.replicate,
+        means=scores.means,
+        metric=(metrics - {*tasks}).pop() if len(metrics - {*tasks}) == 1 else "",
+        lower=lower,
     )
-    yield from part.assumed
+    yield from part.assumed()
     failed = part.failed[part.failed["task"].isin(scores.main_tasks)]
-    for ranked, rows in failed.groupby(failed["ranked"] & ranks_failed(procedure)):
+    for is_ranked, rows in failed.groupby(failed["ranked"] & ranks_failed(procedure)):
         lost = rows.groupby("method", sort=False)
         runs = {str(x): (own["run"].nunique(), [*own["task"].unique()]) for x, own in lost}
         left_out = [] if over is None else [x for x in over.left_out if x in {*rows["task"]}]
-        yield state("paper_failed", runs=runs, ranked=bool(ranked), left_out=left_out)
+        yield state("paper_failed", runs=runs, ranked=bool(is_ranked), left_out=left_out)
     if isinstance(result, FriedmanResult):
         yield state("paper_friedman", **_friedman(result), alpha=alpha)
     yield state(
@@ -115,7 +122,9 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
     if shown:
         effect, estimand = _effect(result), getattr(result, "estimand", None)
         names = {"effect": effect, "difference": getattr(estimand, "name", "difference")}
-        yield state("paper_found", found=shown, **names, alpha=alpha, **in_unit)
+        yield state(
+            "paper_found", found=shown, **names, lower=bool(lower), alpha=alpha, **in_unit
+        )
     if len(pairs) > len(shown):
         yield state(
             "paper_others",
@@ -144,9 +153,10 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
             tasks=len(verdicts.averaged),
             margin=float(verdicts.mean["margin"].iloc[0]),
             methods={
-                name: [str(row.verdict), float(row.difference), float(row.low), float(row.high)]
+                name: [row.verdict, *map(float, (row.difference, row.low, row.high)), row.reason]
                 for name, row in by_method(verdicts.mean).items()
             },
+            alpha=alpha,
             **in_unit,
         )
 

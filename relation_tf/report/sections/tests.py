@@ -58,7 +58,7 @@ from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
 from relation_tf.stats.samples import control_first, rank_samples, unequal_spread
 from relation_tf.terminal import advance
-from relation_tf.words import at_least, format_level, limit, pvalue_only, signed
+from relation_tf.words import format_level, limit, pvalue_only, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -452,28 +452,30 @@ def _too_few_seeds(part: Comparison) -> Iterator[Statement]:
     )
 
 
-def spread_warnings(
-    tests: Mapping[str, PairwiseResult], control: str | None
-) -> Iterator[Statement]:
-    """Yield a warning if the SDs of two methods differ by more than 3:1 and the test ignores it.
+def spread_warnings(part: Comparison, control: str | None) -> Iterator[Statement]:
+    """Yield a warning if the SDs of two methods differ by more than 3:1 and a test ignores it.
 
     Args:
-        tests: The test of each task, from `compare_methods`.
+        part: The comparison.
         control: The control, see `Scores.controls`.
     """
-    tests = {task: test for task, test in tests.items() if test.attainable_pvalue < test.alpha}
-    equal = {task: test.samples for task, test in tests.items() if test.procedure.equal_spread}
-    ratios = {task: unequal_spread(samples) for task, samples in equal.items()}
+    tests = [x for x in part.tests.items() if x[1].attainable_pvalue < part.scores.alpha]
+    ratios = {task: unequal_spread(test.samples) for task, test in tests}
     spreads = {task: str(ratio) for task, ratio in ratios.items() if ratio is not None}
-    if spreads:
-        procedure = next(iter(tests.values())).procedure
+    single = part.scores.procedure
+    over = [] if part.over_tasks is None else [part.over_tasks.procedure]
+    equal = [x for x in (single, *over) if x.equal_spread]
+    if spreads and equal:
+        welch = "welch-control" if single.against_control else "welch"
         yield state(
             "unequal_spread",
             tasks=dict([*spreads.items()][:_MOST_NAMED]),
             more=max(0, len(spreads) - _MOST_NAMED),
-            test=procedure.title,
-            companion="welch-control" if procedure.against_control else "welch",
+            tests=[x.title for x in equal],
+            companion=welch if single in equal else "",
             control="" if control is None else shlex.quote(control),
+            over_tasks=equal[-1:] == over,
+            judged=part.verdicts is not None,
         )
 
 
@@ -520,6 +522,7 @@ class Differences(Section):
             estimand=next(iter(tests.values())).estimand,
             means=any(isinstance(test, _OF_MEANS) for test in tests.values()),
             infinite=bool(np.isinf(limits).all(axis=None)),
+            failed=bool(part.failed["ranked"].any()),
             cautions=[*cautions(part)],
             **values,
         )
@@ -755,7 +758,7 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
         "stratified": isinstance(result, StratifiedResult),
         "signed_rank": isinstance(result, SignedRankResult),
         "ranks": isinstance(result, FriedmanResult),
-        "best": at_least(best, scores.alpha) if best else "",
+        "best": best,
         "ties": getattr(getattr(result, "null", None), "ties", 0),
     }
     if isinstance(result, StratifiedResult):
