@@ -97,7 +97,7 @@ def state_directions(directions: Mapping[Any, Direction]) -> str:
         if [len(tasks) for tasks, _ in groups] == [len(directions)]:
             ((tasks, label),) = groups
             only = "" if None in directions else f" on {tasks[0]}"
-            number = "both" if len(tasks) == 2 else f"all {len(tasks)}"
+            number = "both" if len(tasks) == 2 else "all"
             where = f" on {number} tasks" if len(tasks) > 1 else only
             sentences.append(f"{word} is better{where}{label}")
         elif groups:

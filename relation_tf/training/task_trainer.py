@@ -98,8 +98,10 @@ class TaskTrainer(SuiteTrainer):
             )
         super().__init__(networks.as_one(models), optimizer)
         kind = _steps(task.task)
+        # The steps of a group take turns, and XLA compiles a step.
+        loop = len(models) == 1 and not self.xla
         self.parts = [
-            kind(member, model, optimizer)
+            kind(member, model, optimizer, loop)
             for member, model in zip(task.members, models, strict=True)
         ]
         if self.xla:

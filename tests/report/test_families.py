@@ -10,6 +10,7 @@ import pytest
 
 from relation_tf.errors import SuiteError
 from relation_tf.report import compare, make_report
+from relation_tf.report.sections.verdicts import verdict_table
 
 NAMES = ("attention", "relation", "baseline")
 LEVEL = {"attention": 0.6, "relation": 0.7, "baseline": 0.5}
@@ -78,7 +79,9 @@ def test_a_lower_bound_is_shown_and_not_compared(bounded):
     assert {*report.tables["pvalues"]["b"]} == {"relation-64"}
     assert {*report.tables["verdicts"]["method"]} == {"relation-64"}
     assert {*report.tables["table"]["method"]} == {f"{name}-64" for name in NAMES}
-    assert re.search(r"^\| baseline-64 *\| lower bound *\| −10.00 ", report.markdown(), re.M)
+    table = verdict_table(report.data.comparisons[""])
+    method, _, difference, *_ = table.rows[-1]
+    assert (method.text, difference.text) == ("baseline-64", "−10.00")
     assert {*bounded("attention", "baseline").tables["verdicts"]["method"]} == {"baseline-64"}
 
 

@@ -139,19 +139,26 @@ def test_missed_target_and_accuracy_of_the_outputs_before_each_step(network, mon
     assert [row["accuracy"] for row in trained.history] == pytest.approx(right / rows)
 
 
-@pytest.mark.parametrize("name", ["SST-2", "STS-B"])
-def test_steps_of_one_call_equal_steps_of_several_calls(network, name):
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        ("SST-2", {"mechanism": "relation"}),
+        ("STS-B", {"mechanism": "attention"}),
+        ("SST-2", {"mechanism": "lstm", "feature_projection": True}),
+    ],
+)
+def test_steps_of_one_call_equal_single_steps(network, name, method):
     """With batches of different shapes, and dropout."""
-    made, _ = network(name, dropout=0.5)
+    made, _ = network(name, dropout=0.5, method=[{"units": 4, **method}])
     (part,) = made.parts
     rows = (np.arange(start, end) for start, end in ((0, 8), (8, 12), (12, 20)))
     batches = [(part.pad(part.train_rows, x), part.labels(part.train_rows)[x]) for x in rows]
-    made.reset(1)
-    together = *part.train(batches), *made.state()
-    made.reset(1)
-    alone = [part.train([batch]) for batch in batches]
-    alone = *map(np.concatenate, zip(*alone, strict=True)), *made.state()
-    for one, other in zip(together, alone, strict=True):
+    single = type(part)(part.task, part.model, made.optimizer, loop=False)
+    trained = []
+    for steps in (part, single):
+        made.reset(1)
+        trained.append([*steps.train(batches), *made.state()])
+    for one, other in zip(*trained, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -524,8 +524,7 @@ def verdicts_by_task(part: Comparison) -> list[Block]:
             cells[name] = replace(cell, notes=notes)
         samples = _enough(part.report.scores.tested(task), scores.factor(task))
         cells |= {name: _of_lower_bound(part, name, task, [samples]) for name in bounds}
-        shown = map(cells.get, [*verdicts.methods, *bounds])
-        rows.append(Row([scores.with_arrow(task), *shown]))
+        rows.append(Row([scores.with_arrow(task), *map(cells.get, [*verdicts.methods, *bounds])]))
     caption = render(
         "verdict-caption.jinja", scores=scores, differences=False, costs=False, generated="",
         by_task=True, **definitions(part, verdicts),
