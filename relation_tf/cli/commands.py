@@ -53,7 +53,7 @@ __all__ = ["app", "run_app"]
 
 _OF_RUNS = ("out", "tasks", "methods", "seeds", "settings")
 _OF_DIAGNOSES = (
-    "jobs", "run_timeout", "allow_failing_checks", "deterministic", "plugins", "track"
+    "jobs", "allow_failing_checks", "deterministic", "plugins", "track"
 )  # fmt: skip
 _QUICK = "Train less: 10 of 20 tasks, two of five seeds, and only attention next to the layer."
 
