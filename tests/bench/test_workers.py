@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -47,22 +46,6 @@ def test_a_worker_ends_with_its_parent(tmp_path):
         process.kill()
         assert process.stdout.read() == ""
     assert process.wait() == -signal.SIGKILL
-
-
-def test_a_worker_that_cannot_answer_ends_without_a_traceback():
-    """Its parent died; what it reads ends later."""
-    request = pickle.dumps(workers.Call(str, [], [], reports=False).pack())
-    arguments = [json.dumps(sys.path), str(ROOT), "command"]
-    worker = subprocess.Popen(
-        [sys.executable, "-c", workers._PROGRAM, *arguments],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    worker.stdout.close()
-    worker.stdin.write(request)
-    worker.stdin.flush()
-    with worker.stdin, worker.stderr:
-        assert worker.stderr.read() == b""
-        assert worker.wait() == 1
 
 
 def talk(notify):
