@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import errno
 import inspect
 import io
 import itertools
@@ -176,7 +175,7 @@ def _described(error: Exception) -> str | None:
     """Describe wrong usage, and errors such as a path without permission or a full disk."""
     if isinstance(error, UsageError):
         return describe_usage_error(error)
-    if not isinstance(error, OSError) or error.errno == errno.ENOMEM:
+    if not isinstance(error, OSError):
         return None
     place = f"{error.filename}: " if error.filename else ""
     return f"{place}{error.strerror or error}"

@@ -11,7 +11,6 @@ What Windows lacks is used here, and in `glue_submit.files`, which locks tempora
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
@@ -147,34 +146,3 @@ def kill_group(leader: int) -> None:
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, signal.SIGKILL)
-
-
-# Of the dynamic linker, of Python and of TensorFlow.
-_LACK_OF_MEMORY = (
-    "failed to map segment", "cannot allocate memory", "can't start new thread", "out of memory",
-    "std::bad_alloc",
-)  # fmt: skip
-
-
-def lacks_memory(error: BaseException | None) -> bool:
-    """Return True if an error, or an error that caused it, is a lack of memory.
-
-    Besides a `MemoryError`, this can be a library that cannot be loaded or a thread that cannot be
-    started.
-
-    Example:
-        >>> lacks_memory(MemoryError()), lacks_memory(OSError(2, "No such file or directory"))
-        (True, False)
-    """
-    while error is not None:
-        if (
-            isinstance(error, MemoryError)
-            or getattr(error, "errno", None) == errno.ENOMEM
-            or (
-                isinstance(error, ImportError | RuntimeError)
-                and any(text in str(error).lower() for text in _LACK_OF_MEMORY)
-            )
-        ):
-            return True
-        error = error.__cause__ or error.__context__
-    return False

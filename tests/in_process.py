@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from relation_tf.bench import train, workers
-from relation_tf.bench.workers import Call, Worker
+from relation_tf.bench.workers import Call
 
-PROCESS = workers._Process
+PROCESS = workers.Worker
 
 
-class InThisProcess(Worker):
+class InThisProcess(PROCESS):
     """A worker that answers in this process, when it gets a call."""
 
     def __init__(self, arrived: threading.Event) -> None:
-        super().__init__()
+        self.group, self.left, self.is_running, self.ended = None, [], False, None
         train._last_inputs.clear()  # a worker serves one command
         self._arrived, self._answers = arrived, list[Any]()
 
@@ -41,11 +41,11 @@ class InThisProcess(Worker):
 @pytest.fixture(scope="session", autouse=True)
 def _in_this_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "_Process", InThisProcess)
+        patch.setattr(workers, "Worker", InThisProcess)
         yield
 
 
 @pytest.fixture
 def worker_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train in worker processes, as commands do."""
-    monkeypatch.setattr(workers, "_Process", PROCESS)
+    monkeypatch.setattr(workers, "Worker", PROCESS)

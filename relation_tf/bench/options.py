@@ -42,9 +42,6 @@ class RunOptions:
     )
     glove: Path | None = option(None, "Text file of word vectors for embeddings = 'glove'.", "FILE")
     jobs: int | None = option(None, "Number of parallel runs.", "N", shown="1", least=1)
-    run_timeout: float | None = option(
-        None, "Stop a run after this time and mark it as failed.", "SECONDS", above=0
-    )
     allow_failing_checks: bool = option(
         False, "Train custom layers that fail `check-layer`; reports mark them."
     )

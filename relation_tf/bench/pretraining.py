@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 from relation_tf.bench import workers
-from relation_tf.bench.options import RunOptions
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.run_folder import ERROR, RunFolder, count_diverged, read_config, writing
 from relation_tf.bench.runner import refusal, sentence
@@ -183,7 +182,7 @@ def pretrain(
 
     def execute(free: Sequence[PretrainingRun], notify: EventCallback) -> None:
         group = PretrainingGroup(free, folder.path, settings, text, began=folder.began)
-        workers.run_locally([group], notify, RunOptions())
+        workers.run_locally([group], notify)
 
     with Progress(folder.path, len(runs), pending, lost, quiet=quiet) as progress:
         if free := [run for run in pending if not folder.is_locked(run)]:

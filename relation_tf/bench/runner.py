@@ -140,7 +140,7 @@ def _train_pending(
             RunGroup(part, folder.path, options, suite.save_models, began=folder.began)
             for part in group_runs(suite, free, options.jobs or 1)
         ]
-        workers.run_locally(groups, notify, options)
+        workers.run_locally(groups, notify, options.jobs or 1)
 
     with Progress(folder.path, len(runs), pending, lost, quiet=options.quiet) as progress:
         for line in lines:

@@ -274,7 +274,6 @@ def fail(
 
 _TRIES = 2  # of a run whose worker died
 _STARTS = 5  # of workers that died before they began their run
-_POLL = 1.0  # seconds between two looks at the time of runs, if it is limited
 
 Event = dict[str, Any]
 
@@ -301,7 +300,7 @@ def call(
         WorkerEndedError: If the process ended.
     """
     arrived = threading.Event()
-    worker = _Process.idle_or_new(arrived)
+    worker = Worker.idle_or_new(arrived)
     try:
         worker.send(Call(function, arguments, [*runs], notify is not None))
         while True:
@@ -314,7 +313,7 @@ def call(
                 if notify is not None:
                     notify(event)
             if worker.ended is not None:
-                raise WorkerEndedError(f"a worker {worker.ended.reason.removeprefix('its ')}")
+                raise WorkerEndedError(f"a worker {worker.ended.removeprefix('its ')}")
     except BaseException:  # also Ctrl-C
         if worker not in _idle:
             worker.kill()
@@ -339,86 +338,8 @@ class WorkerEndedError(SuiteError):
     """A worker process ended before its function returned."""
 
 
-@dataclass(frozen=True)
-class End:
-    """Why a worker ended.
-
-    Attributes:
-        reason: The reason, in words.
-        again: If True, the run may be tried again.
-    """
-
-    reason: str
-    again: bool
-
-
-class Worker(ABC):
-    """Trains groups, one after the other, and reports events.
-
-    Attributes:
-        group: The current group.
-        left: Unfinished runs of the group; the first one is the next or running one.
-        is_running: If True, the first one has started.
-        began: Start time of that run, by `time.monotonic`.
-        ended: Reason if the worker ended unexpectedly, else None.
-    """
-
-    def __init__(self) -> None:
-        self.group: Group | None = None
-        self.left: list[AnyRun] = []
-        self.is_running = False
-        self.began = 0.0
-        self.ended: End | None = None
-
-    def start(self, group: Group) -> None:
-        """Start a group."""
-        self.send(Call(type(group).train, [group], group.runs, reports=True))
-        self.group, self.left, self.began = group, list(group.runs), time.monotonic()
-        self.is_running = False
-
-    def events(self) -> Iterator[Event]:
-        """Yield new events; after the last one `group` is None.
-
-        Raises:
-            SuiteError: If no run can be written.
-        """
-        for event in self.received() if self.group is not None else ():
-            if isinstance(event, Returned):
-                self.group = None
-                event.result()
-                return
-            if event["event"] in ("start", "done", "failed", "locked"):
-                self.began, self.is_running = time.monotonic(), event["event"] == "start"
-                self.left = self.left[0 if self.is_running else 1 :]
-            yield event
-
-    def end(self, run_timeout: float | None) -> End | None:
-        """Return why the worker ended or must be ended, else None."""
-        if self.ended is not None or self.group is None or run_timeout is None:
-            return self.ended
-        if time.monotonic() - self.began > run_timeout:
-            return End(f"ended after --run-timeout {run_timeout:g} s", again=False)
-        return None
-
-    @abstractmethod
-    def send(self, call: Call) -> None:
-        """Send a call to the worker.
-
-        Raises:
-            SuiteError: If a custom part cannot be sent.
-        """
-
-    @abstractmethod
-    def received(self) -> Iterator[Any]:
-        """Yield new events, at last a `Returned`; set `ended` if the worker ended."""
-
-    @abstractmethod
-    def kill(self) -> None:
-        """Kill the worker; its run can be resumed."""
-
-
-def run_locally(groups: Sequence[Group], notify: EventCallback, options: RunOptions) -> None:
-    """Train groups in `options.jobs` worker processes of this machine.
+def run_locally(groups: Sequence[Group], notify: EventCallback, jobs: int = 1) -> None:
+    """Train groups in worker processes of this machine.
 
     If a worker dies (killed, out of memory), its run is tried a second time and then counts as
     failed. The other runs of its group continue in another worker. A worker that dies before it
@@ -427,12 +348,12 @@ def run_locally(groups: Sequence[Group], notify: EventCallback, options: RunOpti
     Args:
         groups: The groups, in the order in which they start.
         notify: Called with each event, see `Group.train`.
-        options: Options of the run; `run_timeout` also limits the start of a run.
+        jobs: Number of processes.
 
     Raises:
         SuiteError: If a folder cannot be written.
     """
-    waiting, arrived, jobs = deque(groups), threading.Event(), options.jobs or 1
+    waiting, arrived = deque(groups), threading.Event()
     tries: Counter[tuple[RunKey, bool]] = Counter()
     workers: list[Worker] = []
     try:
@@ -441,16 +362,15 @@ def run_locally(groups: Sequence[Group], notify: EventCallback, options: RunOpti
             for worker in workers:
                 if worker.group is None and waiting:
                     worker.start(waiting.popleft())
-            arrived.wait(3600.0 if options.run_timeout is None else _POLL)
+            arrived.wait()
             arrived.clear()
             for worker in workers[:]:
                 for event in worker.events():
                     notify(event)
-                end = worker.end(options.run_timeout)
-                if end is not None:
+                if worker.ended is not None:
                     worker.kill()
                     workers.remove(worker)
-                    waiting.extendleft(_remaining(worker, end, tries, notify))
+                    waiting.extendleft(_remaining(worker, tries, notify))
             busy = sum(worker.group is not None for worker in workers)
             _hire(workers, min(jobs, busy + len(waiting)), arrived)
     finally:
@@ -465,17 +385,16 @@ def _hire(workers: list[Worker], number: int, arrived: threading.Event) -> None:
         worker.kill()
         workers.remove(worker)
     while len(workers) < number:
-        workers.append(_Process.idle_or_new(arrived))
+        workers.append(Worker.idle_or_new(arrived))
 
 
 def _remaining(
-    worker: Worker, end: End, tries: Counter[tuple[RunKey, bool]], notify: EventCallback
+    worker: Worker, tries: Counter[tuple[RunKey, bool]], notify: EventCallback
 ) -> list[Group]:
     """Return the unfinished runs of a worker that ended, as one group or none.
 
     Args:
         worker: The worker.
-        end: Why it ended.
         tries: How often a worker of a run ended, after and before the start of the run.
         notify: Called with the event of a run that is not tried again.
     """
@@ -489,11 +408,10 @@ def _remaining(
         run = left[0]
         most = _TRIES if worker.is_running else _STARTS
         tries[run.key, worker.is_running] += 1
-        if not end.again or tries[run.key, worker.is_running] == most:
-            often = f", {most} times" if end.again else ""
+        if tries[run.key, worker.is_running] == most:
             with folder.locked(run) as free:  # else another process has started it again
                 if free:
-                    fail(folder, run, end.reason + often, notify)
+                    fail(folder, run, f"{worker.ended}, {most} times", notify)
                 else:
                     notify({"event": "locked", "run": run.key})
             left = left[1:]
@@ -640,15 +558,24 @@ _PROGRAM = (
 )
 
 
-class _Process(Worker):
-    """A process of this machine.
+class Worker:
+    """A process that trains groups, one after the other, and reports events.
+
+    Attributes:
+        group: The current group.
+        left: Unfinished runs of the group; the first one is the next or running one.
+        is_running: If True, the first one has started.
+        ended: Reason if the process ended unexpectedly, else None.
 
     Args:
         arrived: Set when the process sends or ends.
     """
 
     def __init__(self, arrived: threading.Event) -> None:
-        super().__init__()
+        self.group: Group | None = None
+        self.left: list[AnyRun] = []
+        self.is_running = False
+        self.ended: str | None = None
         self.arrived = arrived
         self._events: deque[Any] = deque()
         root = str(Path(relation_tf.__file__).parents[1])
@@ -669,7 +596,7 @@ class _Process(Worker):
         threading.Thread(target=self._end_children, daemon=True).start()
 
     @classmethod
-    def idle_or_new(cls, arrived: threading.Event) -> _Process:
+    def idle_or_new(cls, arrived: threading.Event) -> Worker:
         """Return a process that `call` has left, or start one."""
         if not _idle:
             return cls(arrived)
@@ -677,7 +604,33 @@ class _Process(Worker):
         worker.arrived = arrived
         return worker
 
+    def start(self, group: Group) -> None:
+        """Start a group."""
+        self.send(Call(type(group).train, [group], group.runs, reports=True))
+        self.group, self.left, self.is_running = group, list(group.runs), False
+
+    def events(self) -> Iterator[Event]:
+        """Yield new events; after the last one `group` is None.
+
+        Raises:
+            SuiteError: If no run can be written.
+        """
+        for event in self.received() if self.group is not None else ():
+            if isinstance(event, Returned):
+                self.group = None
+                event.result()
+                return
+            if event["event"] in ("start", "done", "failed", "locked"):
+                self.is_running = event["event"] == "start"
+                self.left = self.left[0 if self.is_running else 1 :]
+            yield event
+
     def send(self, call: Call) -> None:
+        """Send a call to the process.
+
+        Raises:
+            SuiteError: If a custom part cannot be sent.
+        """
         packed = call.pack()
         assert self._process.stdin is not None
         with suppress(OSError):  # it has ended: `received` reports that
@@ -704,10 +657,11 @@ class _Process(Worker):
         kill_group(self._process.pid)
 
     def received(self) -> Iterator[Any]:
+        """Yield new events, at last a `Returned`; set `ended` if the process ended."""
         while self._events:
             event = self._events.popleft()
             if event is None:
-                self.ended = End(f"its process {self._how_it_ended()}", again=True)
+                self.ended = f"its process {self._how_it_ended()}"
             elif isinstance(event, _Text):
                 print(event.text, end="")  # of a custom layer, for its author
             else:
@@ -723,6 +677,7 @@ class _Process(Worker):
         return f"was ended by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
 
     def kill(self) -> None:
+        """Kill the process; its run can be resumed."""
         self._process.kill()
         self._process.wait()
         assert self._process.stdin is not None
@@ -731,7 +686,7 @@ class _Process(Worker):
         self._temporary.cleanup()
 
 
-_idle: list[_Process] = []
+_idle: list[Worker] = []
 
 
 def serve() -> None:

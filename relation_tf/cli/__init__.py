@@ -6,13 +6,13 @@ import gc
 import signal
 import sys
 
-from relation_tf.system import Terminated, interrupts_delayed, interrupts_kept, lacks_memory
+from relation_tf.system import Terminated, interrupts_delayed, interrupts_kept
 
 __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command; exit with code 130 after Ctrl-C, 143 after SIGTERM, 2 without memory."""
+    """Run the command; exit with code 130 after Ctrl-C, 143 after SIGTERM."""
     try:
         with interrupts_kept():
             with interrupts_delayed():
@@ -22,11 +22,6 @@ def main() -> None:
         sys.exit(_ended("Terminated.", signal.SIGTERM))
     except KeyboardInterrupt:
         sys.exit(_ended("Interrupted.", signal.SIGINT))
-    except Exception as error:
-        if not lacks_memory(error):
-            raise
-        _say("relation-tf: not enough memory.")
-        sys.exit(2)
     finally:
         # The result is known: signals while Python ends must not change the exit code.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic import Field, ValidationError
 
 from relation_tf.errors import SuiteError, did_you_mean, quote
 from relation_tf.files import stays_inside
@@ -69,14 +69,6 @@ class CustomTask(Settings):
     validation: str | None = None
     scored: str | None = None
     hub: Annotated[str, Field(pattern=_HUB)] | None = None
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out `hub` if it is not set: finished runs without this key stay valid."""
-        written: dict[str, Any] = values(self)
-        if self.hub is None:
-            written.pop("hub", None)  # may already be excluded
-        return written
 
     def _faults(self) -> Iterator[str]:
         yield from self._faults_of_columns()

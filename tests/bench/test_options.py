@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from pathlib import Path
 
 import pytest
@@ -13,18 +12,10 @@ from relation_tf.bench.options import RunOptions
 from relation_tf.errors import SuiteError
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"jobs": 0}, "jobs: must be 1 or more. Received: 0"),
-        ({"run_timeout": math.nan}, "run_timeout: must be above 0. Received: nan"),
-    ],
-)  # fmt: skip
-def test_options_that_are_refused(options, message):
+def test_options_that_are_refused():
     with pytest.raises(SuiteError) as error:
-        RunOptions(**options)
-    assert str(error.value).startswith(message)
-    assert "\n" not in str(error.value)
+        RunOptions(jobs=0)
+    assert str(error.value) == "jobs: must be 1 or more. Received: 0"
 
 
 def test_options_are_converted():

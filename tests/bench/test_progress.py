@@ -71,18 +71,6 @@ def test_steps_of_a_run_give_the_time_left(tmp_path, clock, capsys):
     assert left(capsys.readouterr().out) == ("1/2", "0 s")
 
 
-def test_runs_of_one_step_have_no_time_left(tmp_path, capsys, monkeypatch):
-    """The first step of a run is not timed."""
-    monkeypatch.setattr(progress, "_PLAIN_EVERY", 0.0)
-    names = "relation", "mamba2"
-    runs = [PretrainingRun(mechanism=name, mechanism_digest=None, seed=1) for name in names]
-    with Progress(tmp_path, 2, runs) as bar:
-        bar.notify({"run": runs[0].key, "event": "step", "step": 1, "steps": 1})
-        bar.notify({"run": runs[0].key, "event": "done"})
-        bar.notify({"run": runs[1].key, "event": "compile"})
-    assert "1/2 runs, compiling mamba2" in capsys.readouterr().out
-
-
 def test_the_last_line_tells_diverged_from_failed_runs(tmp_path, capsys):
     pending = load_suite("demo").runs()[:2]
     with Progress(tmp_path, 3, pending, diverged=1) as bar:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
-import types
 
 import pytest
 
 from relation_tf.bench import run_suite, workers
-from relation_tf.bench.options import RunOptions
-from relation_tf.bench.workers import End, Returned, RunGroup, Worker, run_locally
+from relation_tf.bench.workers import Returned, RunGroup, Worker, run_locally
 from tests.programs import ROOT
 
 PARENT = """
@@ -50,22 +46,6 @@ def test_a_worker_ends_with_its_parent(tmp_path):
         process.kill()
         assert process.stdout.read() == ""
     assert process.wait() == -signal.SIGKILL
-
-
-def test_a_worker_that_cannot_answer_ends_without_a_traceback():
-    """Its parent died; what it reads ends later."""
-    request = pickle.dumps(workers.Call(str, [], [], reports=False).pack())
-    arguments = [json.dumps(sys.path), str(ROOT), "command"]
-    worker = subprocess.Popen(
-        [sys.executable, "-c", workers._PROGRAM, *arguments],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    worker.stdout.close()
-    worker.stdin.write(request)
-    worker.stdin.flush()
-    with worker.stdin, worker.stderr:
-        assert worker.stderr.read() == b""
-        assert worker.wait() == 1
 
 
 def talk(notify):
@@ -176,7 +156,7 @@ def train_run(config, path, **rest):
     time.sleep(0.05)
     write_finished(path, config)
 
-workers._Process, train.train_run = InThisProcess, train_run
+workers.Worker, train.train_run = InThisProcess, train_run
 runner.build_methods = lambda *_: None
 results = run_suite("demo", "out", tasks=["WNLI"], quiet=True)
 assert len(results.runs) == 20
@@ -209,39 +189,25 @@ def test_a_process_that_dies_costs_only_its_run(mortal, tmp_path, small_glue, su
         assert error == "its process was ended by SIGKILL (out of memory?), 2 times"
 
 
-@pytest.mark.slow
-@pytest.mark.tensorflow
-@pytest.mark.usefixtures("worker_processes")
-def test_a_run_that_takes_too_long_is_ended(tmp_path, small_glue, suite):
-    """No machine is so fast that the run could be done."""
-    asked = suite(tasks=["CoLA"], seeds=[1], method=[BASELINE])
-    options = {"data": small_glue, "quiet": True}
-    assert run_suite(asked, tmp_path, **options, run_timeout=0.001).runs == []
-    error = error_of(tmp_path, "CoLA/baseline-8/seed-1")
-    assert error == "ended after --run-timeout 0.001 s"
-    assert len(run_suite(asked, tmp_path, **options).runs) == 1
-
-
 class Fated(Worker):
-    """A worker that works, hangs, dies in its run, or is lost before it is ready."""
+    """A worker that works, dies in its run, or is lost before it is ready."""
 
-    def __init__(self, fate):
-        super().__init__()
-        self.fate, self.killed = fate, False
+    def __init__(self, fate, arrived):
+        self.group, self.left, self.is_running, self.ended = None, [], False, None
+        self.fate, self.arrived, self.killed = fate, arrived, False
 
     def send(self, call):
         self.runs = call.runs
+        self.arrived.set()
 
     def received(self):
-        if self.fate == "hangs":
-            return
         if self.fate == "lost":
-            self.ended = End("it died", again=True)
+            self.ended = "it died"
             return
         for run in self.runs:
             yield {"event": "start", "run": run.key}
             if self.fate == "dies":
-                self.ended = End("it died", again=True)
+                self.ended = "it died"
                 return
             yield {"event": "done", "run": run.key}
         yield Returned()
@@ -257,32 +223,23 @@ class Fated(Worker):
         (["dies", "works"], "start 1, start 1, done 1, start 2, done 2"),
         (["dies", "dies", "works"], "start 1, start 1, failed 1, start 2, done 2"),
         (["dies"] * 4, "start 1, start 1, failed 1, start 2, start 2, failed 2"),
-        (["hangs", "works"], "failed 1, start 2, done 2"),
         (["dies", *["lost"] * 3, "works"], "start 1, start 1, done 1, start 2, done 2"),
         (["lost"] * 5 + ["works"], "failed 1, start 2, done 2"),
     ],
 )
 def test_worker_death_counts_only_during_a_run(tmp_path, suite, monkeypatch, fates, expected):
     runs = suite(tasks=["CoLA"], method=[BASELINE]).runs()
-    left, hired, told, now = iter(fates), [], [], [0.0]
-    clock = types.SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr(workers, "time", clock)
+    left, hired, told = iter(fates), [], []
 
     def make(arrived):
-        hired.append(Fated(next(left)))
+        hired.append(Fated(next(left), arrived))
         return hired[-1]
 
-    class Arrived(threading.Event):
-        def wait(self, seconds):
-            now[0] += seconds + 1
-
-    monkeypatch.setattr(workers._Process, "idle_or_new", make)
-    monkeypatch.setattr(workers, "threading", types.SimpleNamespace(Event=Arrived))
-    run_locally([RunGroup(runs, tmp_path)], told.append, RunOptions(run_timeout=9))
+    monkeypatch.setattr(workers.Worker, "idle_or_new", make)
+    run_locally([RunGroup(runs, tmp_path)], told.append)
     assert ", ".join(f"{event['event']} {event['run'][2]}" for event in told) == expected
     assert len(hired) == len(fates)
     assert all(worker.killed for worker in hired)
     errors = {json.loads(path.read_text())["error"] for path in tmp_path.rglob("error.json")}
-    ends = {"it died, 2 times", "it died, 5 times", "ended after --run-timeout 9 s"}
-    assert errors <= ends
+    assert errors <= {"it died, 2 times", "it died, 5 times"}
     assert bool(errors) == ("failed" in expected)

@@ -38,10 +38,7 @@ SUITE: dict[str, Any] = {
         ({"sweep": {"units": [[16], 32]}}, r"one number for 'units', not \[16\]"),
         ({"sweep": {"dropout": [0.1]}}, r"a list of two or more values of 'dropout', not \[0.1\]"),
         ({"sweep": {"positions": ["sine", "learned"]}}, "max_length.* with positions = 'learned'"),
-        (
-            {"sweep": {"dropout": [0, 0.1], "seeds": [2]}},
-            "'sweep.seeds': must differ from the seeds",
-        ),
+        ({"sweep": {"dropout": [0, 0.1], "seeds": [2]}}, "must differ from the seeds"),
         (
             {"method": [{"mechanism": "relation", "learning_rate": 0.1}]},
             "'learning_rate' of method relation-64: must not be set with sweep.learning_rate",
@@ -50,10 +47,7 @@ SUITE: dict[str, Any] = {
             {"sweep": {"epochs": [1, 2]}, "overrides": {"RTE": {"epochs": 3}}},
             "key 'overrides.RTE.epochs': must not be set with sweep.epochs",
         ),
-        (
-            {"stopping": "accuracy_reached", "tasks": ["RTE"]},
-            "key 'sweep': must not be set with stopping = 'accuracy_reached'",
-        ),
+        ({"stopping": "accuracy_reached", "tasks": ["RTE"]}, "'sweep': must not be set with"),
         (
             {"tasks": ["both"], "group": [{"name": "both", "tasks": ["CoLA", "RTE"]}]},
             "key 'sweep': the tasks of group both must have a common metric, .*: CoLA, RTE",
@@ -72,10 +66,7 @@ SUITE: dict[str, Any] = {
             },
             r"key 'tuned': option 'num_layers' is set, but .* \(method encoder-9K\)",
         ),
-        (
-            {"sweep": {"options.window": [1, 2], "options": {"window": [1, 2]}}},
-            "different keys, not 'options.window' twice",
-        ),
+        ({"sweep": {"options.window": [1, 2], "options": {"window": [1, 2]}}}, "different keys"),
         (
             {"sweep": {"options": {"options": ["a", "b"]}, "options.options.window": [1, 2]}},
             "either 'options.options' or 'options.options.window', not both",
@@ -96,10 +87,7 @@ SUITE: dict[str, Any] = {
             {"sweep": {"units": [16, 32]}, "method": [{"mechanism": "relation", "size": "9K"}]},
             "'size' of method relation-9K: must not be set with sweep.units, because the size det",
         ),
-        (
-            {"sweep": {"sharing": ["shared", "bi-channel"]}},
-            "key 'sweep.sharing': must not contain 'bi-channel', whose runs train several",
-        ),
+        ({"sweep": {"sharing": ["shared", "bi-channel"]}}, "must not contain 'bi-channel'"),
     ],
 )
 def test_a_faulty_sweep_is_refused(changes: dict[str, Any], fault: str) -> None:

@@ -100,10 +100,7 @@ def test_score(run, tmp_path):
         (["chek"], "No such command 'chek'. Did you mean 'check'?"),
         (["check", "--jsn", "a.zip"], "No such option: --jsn. Did you mean '--json'?"),
         (["score", "run"], "run: no such folder. DIR must contain"),
-        (
-            ["score", ".", "--labels", "none"],
-            ": no predictions. Must have TASK.tsv or",
-        ),
+        (["score", ".", "--labels", "none"], ": no predictions. Must have TASK.tsv or"),
         (["check", "none.zip"], "none.zip: cannot be read: No such file or directory.\n"),
         (["score", "x" * 300], "x: File name too long"),
     ],

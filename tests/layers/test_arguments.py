@@ -34,11 +34,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (Relation, {"variant": "paper"}, r"'released_code'\. Received: variant='paper'$"),
     (Relation, {"algorithm": "fast"}, r"must be one of 'auto', 'direct'.*: algorithm='fast'$"),
     (Relation, {"algorithm": "folded", "dropout": 0.5}, r"no dropout, .*dropout=0\.5, causal=F"),
-    (
-        LinearAttention,
-        {"causal": True, "dropout": 0.5},
-        r"needs causal=False .*dropout=0\.5, causal",
-    ),
+    (LinearAttention, {"causal": True, "dropout": 0.5}, r"needs causal=False .*dropout=0\.5, c"),
     (Attention, {"algorithm": "fused", "dropout": 0.5}, r"does not support dropout"),
     (Fastformer, {"causal": True}, r"^Fastformer has no causal form\. Received: causal=True$"),
     (FOFE, {"decay": 1}, r"`decay` must be a number in \[0, 1\)\. Received: decay=1$"),

@@ -221,10 +221,7 @@ def test_a_width_of_the_heads_of_a_transformer() -> None:
             {"mechanism": "multi-head-attention", "num_heads": 2, "options": {"num_heads": 4}},
             r"`num_heads` must not differ from options\['num_heads'\]",
         ),
-        (
-            {"mechanism": Relation(4), "num_heads": 2},
-            r"layer instance\. .* Received: options=\{'num_heads': 2\}$",
-        ),
+        ({"mechanism": Relation(4), "num_heads": 2}, r"layer instance\. .*\{'num_heads': 2\}$"),
         (
             {"mechanism": Relation(4), "options": {"use_bias": True}},
             r"cannot change a layer instance\. .* Received: options=\{'use_bias': True\}$",
@@ -239,10 +236,7 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"mechanism": "lstm"},
-            r"RecurrentNetwork must return \(batch, tokens, units=6\) .* shape \(None, 6\)$",
-        ),
+        ({"mechanism": "lstm"}, r"must return \(batch, tokens, units=6\) .* shape \(None, 6\)$"),
         ({"mechanism": Relation(4)}, r"Received: an output of shape \(None, None, 4\)$"),
         (
             {"mechanism": "multi-head-attention", "num_heads": 4},

@@ -97,10 +97,7 @@ def test_the_contextualizer_papers_sizes_are_met() -> None:
     [
         ({"target": 0}, "`target` must be 1 or more. Received: target=0"),
         ({"target": 10**6, "sized_by": "decay"}, "cannot create .* with decay=1"),
-        (
-            {"target": 10**6, "sized_by": "window"},
-            "`sized_by` must be an argument that changes",
-        ),
+        ({"target": 10**6, "sized_by": "window"}, "`sized_by` must be an argument that changes"),
         ({"target": 10**6, "sized_by": "colour"}, "unknown FCSR option 'colour'"),
     ],
 )

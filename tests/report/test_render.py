@@ -24,7 +24,7 @@ FILES = {
     "report.html", "report.md", "report.tex", "report.json",
     "scores.csv", "table.csv", "pvalues.csv", "runs.csv", "over_tasks.csv",
     "figures/scores.svg", "figures/scores.png", "figures/differences.svg",
-    "figures/answer.svg", "figures/learning.svg",
+    "figures/answer.svg", "figures/learning.svg", "figures/time.svg",
     "references.bib", "figures/answer.pdf", "figures/scores.pdf",
 }  # fmt: skip
 
@@ -52,7 +52,7 @@ def test_page_is_self_contained_and_has_each_section_once(folder):
     assert not re.findall(r"(?:src|href)=[\"'](?!#|report\.(?:md|tex|json)|\w+\.csv)", page)
     headings = re.findall(r'<details class="section" id="(\w+)"(?: open)?>\n<summary><h2>', page)
     assert headings == [
-        "paper", "scores", "seeds", "differences", "several", "learning",
+        "paper", "scores", "seeds", "differences", "several", "learning", "time",
         "tests", "run", "made",
     ]  # fmt: skip
     assert all(page.count(f'id="{heading}"') == 1 for heading in headings)
@@ -122,7 +122,7 @@ def test_writing_is_reproducible(folder, tmp_path):
 def test_markdown_links_and_tables(folder):
     markdown = (folder / "report.md").read_text(encoding="utf-8")
     links = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", markdown)
-    drawn = ["answer", "scores", "differences", "learning"]
+    drawn = ["answer", "scores", "differences", "learning", "time"]
     assert links == [f"figures/{name}.svg" for name in drawn]
     for link in links:
         assert ElementTree.parse(folder / link).getroot().get("aria-label")

@@ -60,6 +60,18 @@ def test_runs_next_to_other_load_are_named(suite_of, fabricate, cpu, device, war
     assert ("(per epoch, baseline" in report.markdown()) == (cpu is not None and not warned)
 
 
+def test_figures_of_cost_have_spread_and_only_real_differences(suite_of, fabricate):
+    def change(config, files):
+        files["result"]["seconds"]["epoch"] = config.seed * (2 if config.task == "CoLA" else 1)
+        more = 10 if config.task == "CoLA" and config.method == "relation" else 0
+        files["result"]["parameters"] = {"total": 90 + more, "embedding": 50, "mechanism": 9}
+
+    report = make_report(fabricate(suite_of(method=TWO, seeds=3), noisy, change))
+    pictures = {picture.name: picture for picture in report.data.pictures}
+    assert [panel.title for panel in pictures["parameters"].panels] == ["CoLA"]
+    assert "4 (2 to 6)" in pictures["time"].panels[0].alt
+
+
 def test_generated_tasks_are_not_taken_for_glue(suite_of, fabricate):
     suite = suite_of(tasks=["CoLA"], source="miniglue", reference="relation", margin=1.0)
     report = make_report(fabricate(suite, noisy))

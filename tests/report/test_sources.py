@@ -126,10 +126,7 @@ def test_report_as_source(before):
         (HEAD + "CoLA,a,1,high\n", r"theirs.csv:2: the score must be .* Received: 'high'"),
         (HEAD + "CoLA,a,1,nan\n", r"theirs.csv: all runs failed; there is no score to compare"),
         (HEAD + "CoLA,a,1,1\nCoLA, a ,01,2\n", r"csv:3 repeats 'CoLA / a / 1' of .*csv:2"),
-        (
-            HEAD + "CoLA,a\x0cb,1,1\n",
-            r"theirs.csv:2: the method must be printable text. .*a.x0cb",
-        ),
+        (HEAD + "CoLA,a\x0cb,1,1\n", r"csv:2: the method must be printable text. .*a.x0cb"),
         (
             "task,method,seed,metric,score\nMRPC,a,1,acc,1\nMRPC,a,1,f1,1\nMRPC,b,1,acc,1\n",
             r"theirs.csv:4: MRPC must have the metrics acc, f1. .*for b / 1",
@@ -159,19 +156,11 @@ def test_invalid_arguments(before, csv, tmp_path):
         ((good,), {"alpha": 1.5}, "alpha: .* Received: 1.5"),
         ((good,), {"control": "x"}, "control: must be one of mine. Received: 'x'"),
         ((good,), {"lower_is_better": ["RTE"]}, "names an unknown task or metric 'RTE'"),
-        (
-            (good, good),
-            {},
-            "labels: must give each source a different name.* 2 sources have the name 'theirs'",
-        ),
+        ((good, good), {}, "labels: must give each .* 2 sources have the name 'theirs'"),
         ((good,), {"merge": True}, "merge: needs two or more sources"),
         ((before,), {"columns": {"task": "x"}}, "columns: applies to tables of scores, but all"),
         ((good,), {"labels": ["a\x00b"]}, r"labels: must be printable text.*a.x00b"),
-        (
-            (good, points),
-            {},
-            "CoLA: all scores must have the same unit. Received: up to 0.904 for mine of ",
-        ),
+        ((good, points), {}, "CoLA: all scores must have the same unit. .*0.904 for mine of "),
         ((both,), {}, "up to 0.904 for mine of both and up to 81 for theirs of both; if these are"),
         ((good, {"a": [1, 2]}), {}, "source 2 must be .*DataFrame. Received: dict"),
         (("~no-such-user/x.csv",), {}, "~no-such-user/x.csv: there is no such user."),

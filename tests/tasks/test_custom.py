@@ -87,26 +87,14 @@ def test_classes_without_training_rows_and_scored_training_texts_are_noted(tmp_p
     ("changes", "message"),
     [
         ({"labels": ["1"]}, "labels: must be two or more different labels. Received: ['1']"),
-        (
-            {"labels": []},
-            "two columns for a regression task (without the key 'labels'). Received: one",
-        ),
+        ({"labels": []}, "two columns for a regression task (without the key 'labels'). Rec"),
         ({"metrics": ["mathews"]}, "Received: 'mathews'. Did you mean 'matthews'?"),
-        (
-            {"files": {"train": "a.csv"}},
-            "files: must have the key 'test' or 'dev', the split for scores. Received: train",
-        ),
+        ({"files": {"train": "a.csv"}}, "files: must have the key 'test' or 'dev', the split for"),
         ({"validation": "dev"}, "files: must have the key 'dev', the split for early stopping"),
-        (
-            {"files": {"train": "a.txt", "test": "b.csv"}},
-            "files.train: must end in one of .csv, .tsv",
-        ),
+        ({"files": {"train": "a.txt", "test": "b.csv"}}, "files.train: must end in one of .csv"),
         ({"validation": "train"}, "validation: must be a split other than 'train'"),
         ({"files": {"train": "/a.csv", "test": "b.csv"}}, "must be a path below --data"),
-        (
-            {"files": {"train": "a.csv", "test": "./a.csv"}},
-            "files: must be a different file for each split",
-        ),
+        ({"files": {"train": "a.csv", "test": "./a.csv"}}, "must be a different file for each"),
         (
             {"files": {"train": "a.csv", "validation": "b.csv", "test": "c.csv"}},
             "files.validation: the split for early stopping must have the key 'dev'",
@@ -160,13 +148,9 @@ def test_registered_task_works_like_other_tasks(tmp_path, registry):
         (
             "stars",
             {"lables": ["1"]},
-            r"task 'stars': register_task: unknown key 'lables'\. Did you mean 'labels'\?",
+            r"task 'stars': register_task: unknown key 'lables'\. Did ",
         ),
-        (
-            "stars",
-            {"inputs": "text"},
-            r"task 'stars': register_task: key 'inputs': must be a list, such as \['text'\]\. Rec",
-        ),
+        ("stars", {"inputs": "text"}, r"task 'stars': register_task: key 'inputs': must be a list"),
         ("CoLA", {}, "task 'CoLA' is registered already, by relation_tf.tasks.catalogue"),
     ],
 )

@@ -179,14 +179,8 @@ def test_a_changed_callback_is_not_mixed_with_its_older_runs(module, train, tmp_
     ("callback", "message"),
     [
         ("{}:Zero2", "cannot import callback '{}:Zero2': .* Did you mean 'Zero'"),
-        (
-            "{}:NoCallback",
-            "must be subclasses of keras.callbacks.Callback. Received: {}:NoCallback",
-        ),
-        (
-            {"callback": "{}:Zero", "options": {"rate": 1}},
-            "callback '{}:Zero': has no options. Received: 'rate'",
-        ),
+        ("{}:NoCallback", "must be subclasses of keras.callbacks.Callback. .*: {}:NoCallback"),
+        ({"callback": "{}:Zero", "options": {"rate": 1}}, "'{}:Zero': has no options. .*'rate'"),
     ],
 )
 def test_faults_are_found_before_the_first_run(

@@ -10,7 +10,7 @@ MODULES = {
     "learning-time": "learning_time", "scores": "scores",
     "seeds": "scores",
     "capabilities": "capabilities", "published": "published",
-    "differences": "tests", "several": "tests", "learning": "costs",
+    "differences": "tests", "several": "tests", "learning": "costs", "time": "costs",
     "lengths": "costs", "trade-offs": "costs", "predictions": "predictions",
     "variance": "predictions", "tests": "tests", "tuning": "tuning", "run": "runs", "made": "runs",
 }  # fmt: skip

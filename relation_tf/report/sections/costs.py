@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -134,12 +134,68 @@ def _draw_runs(
         ax.plot(epochs, mean, **style.line, linewidth=1.6)
 
 
+# ---- Scores against costs of their runs ----
+
+
+@register_section("time")
+class Costs(Section):
+    """Score against time and parameters."""
+
+    heading = "Score and cost"
+
+    def blocks(self, data: ReportData) -> Sequence[Block]:
+        """Return the figures."""
+        results, costs = data.results, data.run_costs
+        if results is None or results.suite.timed or costs.empty:
+            return []
+        return blocks(
+            "costs.jinja",
+            pictures=[*_scores_against(data, results)],
+            seeds=data.scores.seeds,
+            threads=results.suite.threads,
+        )
+
+
+def _scores_against(data: ReportData, results: Results) -> Iterator[Picture]:
+    """Iterate over the figures of score against time and against parameters."""
+    scores = data.scores
+    done = data.suite_runs[data.suite_runs["status"] == "done"]
+    for name, column, label in (
+        ("time", "seconds_epoch", "seconds per epoch"),
+        ("parameters", "without_embedding", "parameters without embedding"),
+    ):
+        panels = []
+        for task in results.suite.tasks:
+            # MNLI is trained once and scored on two sets; a group's score is the mean of its tasks.
+            firsts = [next(iter(x.scored)) for x in results.suite.find_task(task).each()]
+            table = scores.table[scores.table["task"].isin(firsts)]
+            means = table.groupby(["method", "seed"], sort=False)["score"].mean()
+            means *= scores.factor(firsts[0])
+            costs = dict(iter(done[done["task"] == task].groupby("method")[column]))
+            points = []
+            for method in scores.methods:
+                if method in means.index and method in costs:
+                    values = [*means[method]]
+                    mean, sd = fmean(values), stdev(values) if len(values) > 1 else math.nan
+                    kind = _DEVIATION if len(values) > 1 else ""
+                    score = MeanScore(mean, mean - sd, mean + sd, kind)
+                    points.append(Point(method, [*costs[method]], score))
+            points = [x for x in points if np.isfinite([*x.costs, x.score.value]).all()]
+            if len({cost for point in points for cost in point.costs}) > 1:
+                unit = _unit(scores, firsts[0] in scores.lower_is_better)
+                panels.append(score_panel(task, points, label, unit, data.styles))
+        if panels:
+            title = f"Mean score against {label}, by task and method."
+            yield score_picture(name, title, panels, data.styles)
+
+
 def _unit(scores: Scores, lower: bool) -> str:
     return f"{scores.unit or 'score'}{', lower is better' if lower else ''}"
 
 
 CONFIDENCE, RANGE = "95 % confidence interval", "range over seeds"
 """Kinds of intervals of `MeanScore`."""
+_DEVIATION = "standard deviation"
 
 
 class MeanScore(NamedTuple):
