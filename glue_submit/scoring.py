@@ -51,12 +51,14 @@ class Scores:
     Attributes:
         tasks: Metrics by task name, as fractions.
         unlabelled: Tasks with predictions but without labels.
+        missing: Tasks without a file in a zip for the leaderboard.
         split: `"dev"` or `"test"`: the sets that all tasks are scored on.
     """
 
     tasks: Mapping[str, Mapping[str, float]]
     unlabelled: tuple[str, ...] = ()
     split: str = "dev"
+    missing: tuple[str, ...] = ()
 
     @property
     def average(self) -> float | None:
@@ -74,6 +76,8 @@ class Scores:
         else:
             absent = [name for name in TASKS if name != "AX" and name not in self.tasks]
             lines.append(f"no GLUE average without {', '.join(absent)}")
+        if self.missing:
+            lines.append(f"not in the zip, so incomplete: {', '.join(self.missing)}")
         if self.unlabelled:
             lines.append(f"not scored, no labels: {', '.join(self.unlabelled)}")
         return "\n".join(lines)
@@ -113,10 +117,12 @@ def score(
     """
     if split not in (None, "dev", "test"):
         raise SubmissionError(f"split must be dev or test. Received: {short(split)}")
+    missing: tuple[str, ...] = ()
     if isinstance(predictions, str | os.PathLike) and Path(predictions).is_file():
         if split == "dev":
             raise SubmissionError(f"{predictions}: a submission has no predictions for dev sets")
         predictions, split = read_submission(Path(predictions)), "test"
+        missing = tuple(name for name in TASKS if name not in predictions)
     split = split or "dev"
     sources = locate(predictions, split)
     if isinstance(labels, str | os.PathLike) and not Path(labels).is_dir():
@@ -136,7 +142,7 @@ def score(
         for name, known in true.items()
         if known is not None
     }
-    return Scores(scores, tuple(name for name in true if name not in scores), split)
+    return Scores(scores, tuple(name for name in true if name not in scores), split, missing)
 
 
 def read_labels(

@@ -112,8 +112,8 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
     folders = [*map(Path, given)]
     for folder in folders:
         if not folder.is_dir():
-            fault = "not a folder" if folder.exists() else "no such folder"
-            raise SubmissionError(f"{folder}: {fault}. DIR must contain TASK.tsv files.")
+            fault = "not a folder" if folder.exists() else "no such file or folder"
+            raise SubmissionError(f"{folder}: {fault}. Must be one zip, or folders of TASK.tsv")
     places = [place for folder in folders for place in (folder, folder / "predictions")]
     found = {}
     for task in TASKS.values():

@@ -33,14 +33,17 @@ def conclusion(tested: pd.DataFrame, compared: pd.DataFrame) -> str:
     else:
         answer = "Yes" if close.all() else "Not contradicted"
     where = "; ".join(f"{row.ours}, {row.units} units, {row.task}" for row in below.itertuples())
-    verdicts = compared["verdict"].value_counts()
+    verdicts = [
+        f"against {rival} {', '.join(f'{n} {name}' for name, n in own.value_counts().items())}"
+        for rival, own in compared.groupby("rival", sort=False)["verdict"]
+    ]
     return (
         "Does the paper's conclusion hold, that Relation is better than or comparable to attention "
         f"and linear attention? **{answer}**: of {len(own)} tests of Relation against the two "
         f"(GLUE average on dev sets, AX with two classes; {count(own['units'].nunique(), 'size')}),"
         f" {len(above)} find it significantly better and {len(below)} significantly worse"
         f"{f' ({where})' if where else ''}. Verdicts on the average with a margin of {MARGIN:g} "
-        f"point: {', '.join(f'{verdicts[name]} {name}' for name in verdicts.index)}."
+        f"point, by size: {'; '.join(verdicts)}."
     )
 
 
@@ -63,7 +66,7 @@ def _draw(found: pd.DataFrame, looks: Mapping[str, Style]) -> Callable[[Axes], N
             x = np.arange(len(UNITS)) + 0.22 * (place - 1.5)
             shown = {**looks[str(name)].mark, "markersize": 5, "markeredgewidth": 0.9}
             ax.errorbar(x - 0.04, own["paper"], 2 * own["paper_sd"], **shown, mfc="none")
-            ax.errorbar(x + 0.04, own["mean"], own["sd"], **shown)
+            ax.errorbar(x + 0.04, own["mean"], 2 * own["sd"], **shown)
         ax.set_xticks(range(len(UNITS)), [f"{units} units" for units in UNITS])
         ax.grid(axis="y")
 

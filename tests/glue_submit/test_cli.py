@@ -91,7 +91,7 @@ def test_score(run, tmp_path):
     (tmp_path / "SST-2.tsv").rename(tmp_path / "SST-2.dev.tsv")
     _, said, _ = run("score", tmp_path, "--labels", tmp_path / "glue_data", "--json")
     scores = {"tasks": {"SST-2": {"accuracy": 0.5}}, "average": None}
-    assert json.loads(said) == {**scores, "unlabelled": [], "split": "dev"}
+    assert json.loads(said) == {**scores, "unlabelled": [], "split": "dev", "missing": []}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_score(run, tmp_path):
     [
         (["chek"], "No such command 'chek'. Did you mean 'check'?"),
         (["check", "--jsn", "a.zip"], "No such option: --jsn. Did you mean '--json'?"),
-        (["score", "run"], "run: no such folder. DIR must contain"),
+        (["score", "run"], "run: no such file or folder. Must be one zip, or folders of TASK.tsv"),
         (["score", ".", "--labels", "none"], ": no predictions. Must have TASK.tsv or"),
         (["check", "none.zip"], "none.zip: cannot be read: No such file or directory.\n"),
         (["score", "x" * 300], "x: File name too long"),

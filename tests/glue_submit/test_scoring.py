@@ -186,6 +186,17 @@ def test_test_labels_score_a_folder_and_a_zip(submission, gold, source, split):
     assert {"WNLI", "QNLI"} <= {*scores.unlabelled}
     assert scores.average is None
     assert "(test sets)" in str(scores).splitlines()[0]
+    assert scores.missing == ()
+
+
+def test_files_that_a_zip_lacks_are_named(submission, gold, tmp_path):
+    path = tmp_path / "short.zip"
+    with zipfile.ZipFile(submission.parent / "submission.zip") as before:
+        files = {name: before.read(name) for name in before.namelist() if name != "RTE.tsv"}
+    with zipfile.ZipFile(path, "w") as after:
+        for name, content in files.items():
+            after.writestr(name, content)
+    assert score(path, gold).missing == ("RTE",)
 
 
 def test_files_of_a_run_are_scored_on_the_named_split(tmp_path, gold):

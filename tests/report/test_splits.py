@@ -40,7 +40,7 @@ def means(report):
 
 
 def test_a_table_with_two_splits_needs_one():
-    with pytest.raises(OptionError, match=r"split.*must be dev or test: .* scores of RTE"):
+    with pytest.raises(OptionError, match=r"split.*must be dev or test: .* several splits"):
         compare(TABLE)
     assert means(compare(TABLE, split="dev")) == {"RTE": 0.51}
     report = compare(TABLE, split="test")
@@ -140,8 +140,17 @@ def test_a_split_can_be_unknown(tmp_path):
     assert set(report.tables["scores"]["split"]) == {"dev", ""}
     again = compare(report.write(tmp_path).parent)
     assert means(again) == {"RTE": 0.51, "MR": 0.51}
-    with pytest.raises(OptionError, match=r"must be dev: .* scores of RTE on several splits"):
+    with pytest.raises(OptionError, match=r"must be dev: .* scores on several splits"):
         compare(TABLE.assign(split=TABLE["split"].where(TABLE["split"] == "dev")))
+
+
+def test_tasks_of_several_splits_are_not_averaged():
+    mixed = pd.concat(
+        [TABLE[TABLE["split"] == "dev"].assign(task="MR"), TABLE[TABLE["split"] == "test"]]
+    )
+    with pytest.raises(OptionError, match=r"must be dev or test: .* several splits"):
+        compare(mixed)
+    assert {*compare(mixed, split="test").tables["scores"]["split"]} == {"test"}
 
 
 def test_a_score_on_a_split_is_that_of_the_report(suite_of, fabricate):

@@ -213,10 +213,10 @@ class PublishedFigures(Section):
         if results is None or published is None or not data.cells:
             return []
         figures = data.published_figures
-        shown = figures[_of_suite(results, figures, published)]
+        shown = figures[figures["n"] > 0]
         return blocks(
             "published.jinja",
-            reasons=_reasons(shown[shown["n"] > 0]),
+            reasons=_reasons(shown),
             tables=[*_tables(shown, published, data.scores.seeds)],
             published=published,
             figures=len(figures),
@@ -227,15 +227,6 @@ class PublishedFigures(Section):
         if data.results is None or data.published is None or not data.cells:
             return {}
         return {} if data.published_figures.empty else {"published": data.published_figures}
-
-
-def _of_suite(results: Results, figures: pd.DataFrame, published: Published) -> list[bool]:
-    """Return True for each figure of the suite's tasks and widths; averages only with our value."""
-    suite = results.suite
-    tasks = {name for task in suite.learned() for name in results.scored(task)} | {*suite.tasks}
-    tasks.update(figures["task"][figures["n"] > 0])
-    widths = {None, *(method.units for method in suite.methods())}
-    return [figure.task in tasks and figure.units in widths for figure in published.figure]
 
 
 def _reasons(figures: pd.DataFrame) -> dict[str, list[str]]:
@@ -254,20 +245,24 @@ def _reasons(figures: pd.DataFrame) -> dict[str, list[str]]:
 
 def _tables(figures: pd.DataFrame, published: Published, seeds: int) -> Iterator[Table]:
     """Yield a table of our results on the published split, and one for each other split."""
-    if figures.empty:
-        return
-    known = sorted({*figures["split"][figures["n"] > 0]}, key=published.split.__ne__) or [""]
-    splits = figures["split"].where(figures["n"] > 0, known[0])
-    for place, split in enumerate(known):
+    for place, split in enumerate(sorted({*figures["split"]}, key=published.split.__ne__)):
         on = f", ours on {split} sets" if split else ""
         name = f"published-{split or 'times'}" if place else "published"
         paper = Paper(name, render("published-caption.jinja", on=on, source=published.source))
-        yield _table(figures[splits == split], seeds, f"Table: published figures{on}", paper)
+        heads = (
+            (f"Published ({published.split})", f"Ours ({split})")
+            if split
+            else ("Published", "Ours")
+        )
+        own = figures[figures["split"] == split]
+        yield _table(own, heads, seeds, f"Table: published figures{on}", paper)
 
 
-def _table(figures: pd.DataFrame, seeds: int, title: str, paper: Paper) -> Table:
+def _table(
+    figures: pd.DataFrame, heads: tuple[str, str], seeds: int, title: str, paper: Paper
+) -> Table:
     columns = [Column("Task", "head"), Column("Metric"), Column("Method")]
-    columns += [Column(name, "number") for name in ("Published", "Ours", "Difference")]
+    columns += [Column(name, "number") for name in (*heads, "Difference")]
     columns.append(Column("Within 2 published SD", "number"))
     rows = []
     for row in rows_of(figures):
