@@ -28,12 +28,8 @@ DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 SETTINGS = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 NAV = re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", SETTINGS, re.MULTILINE)
-# Decisions contain no instructions; the cluster has separate tests.
-PAGES = [
-    path
-    for path in sorted(DOCS.rglob("*.md"))
-    if path.name not in ("decisions.md", "cluster.md")
-]  # fmt: skip
+# Decisions contain no instructions.
+PAGES = [path for path in sorted(DOCS.rglob("*.md")) if path.name != "decisions.md"]
 _FENCE = re.compile(r'^( *)```(\w+)(?: title="([^"]+)")?\n(.*?)^\1```$', re.MULTILINE | re.DOTALL)
 
 
