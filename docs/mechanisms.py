@@ -22,10 +22,9 @@ The token-mixing layers by their names in suites. For equations, options, algori
 call `help`, such as `help(relation_tf.layers.Relation)`, or read the API reference of the site.
 [Other networks](how-to/networks.md).
 
-- Time: against the number of tokens.
-- State: bytes of the state of `step` for one text after {TOKENS:,} tokens in float32. A layer
-  without a state has no causal form.
-- Parameters and state: default options, {UNITS} units, inputs of width {UNITS}.
+- Time is linear in the number of tokens unless stated.
+- State: bytes of the state of `step` for one text after {TOKENS:,} tokens, with {UNITS} units and
+  default options in float32. A layer without a state has no causal form.
 - In suites, `relation`, `attention`, `linear-attention` and `baseline` follow the program of Yamada
   et al.; `local-attention` has one global token.
 
@@ -43,8 +42,8 @@ def mechanisms() -> dict[str, type]:
 def page() -> str:
     """Return the content of the page."""
     lines = [
-        "| mechanism | layer | paper | time | state | parameters |",
-        "| --- | --- | --- | --- | ---: | ---: |",
+        "| mechanism | layer | state |",
+        "| --- | --- | ---: |",
     ]
     lines += [f"| {' | '.join(_row(name, layer))} |" for name, layer in mechanisms().items()]
     return "\n".join([_HEAD, *lines, ""])
@@ -54,11 +53,8 @@ def _row(name: str, layer: type) -> list[str]:
     doc = _doc(layer)
     return [
         f"`{name}`",
-        f"`{layer.__name__}`. {doc.splitlines()[0]}",
-        _paper(doc),
-        _time(doc),
+        f"`{layer.__name__}`. {doc.splitlines()[0]} {_time(doc)}{_paper(doc)}",
         _state(layer),
-        f"{_built(layer).count_params():,}",
     ]
 
 
@@ -67,11 +63,10 @@ def _doc(layer: type) -> str:
 
 
 def _time(doc: str) -> str:
-    """Return the statement about time or cost."""
+    """Return a sentence about time or cost, empty if the time is linear."""
     text = " ".join(doc.partition("\nArgs:")[0].split())
-    found = re.search(r"(?:Time(?: and memory)?|Cost) ((?:is|are|grows?) [^.;:,]*)", text)
-    time = found[1].removeprefix("is ").removeprefix("are ") if found else ""
-    return time.replace("linear in the number of tokens", "linear")
+    found = re.search(r"(?:Time(?: and memory)?|Cost) (?:is|are|grows?) [^.;:,]*", text)
+    return f"{found[0]}. " if found and "linear" not in found[0] else ""
 
 
 def _built(layer: type, **options: Any) -> Any:

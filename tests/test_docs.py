@@ -207,7 +207,7 @@ def test_the_pretraining(elsewhere, monkeypatch):
         assert runpy.run_path(str(program))["model"].count_params() > 100_000
     write_files(page, elsewhere)
     run(monkeypatch, "relation-tf run start.toml --seeds 1 --set epochs=1")
-    assert len(list(elsewhere.glob("runs/start/runs/CoLA/*/seed-1/result.json"))) == 3
+    assert len(list(elsewhere.glob("runs/start/runs/CoLA/*/seed-1/result.json"))) == 2
 
 
 @pytest.mark.slow
