@@ -6,7 +6,6 @@ import inspect
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import keras
 
@@ -22,11 +21,10 @@ The token-mixing layers by their names in suites. For equations, options, algori
 call `help`, such as `help(relation_tf.layers.Relation)`, or read the API reference of the site.
 [Other networks](how-to/networks.md).
 
-- Time is linear in the number of tokens unless stated.
-- State: bytes of the state of `step` for one text after {TOKENS:,} tokens, with {UNITS} units and
-  default options in float32. A layer without a state has no causal form.
-- In suites, `relation`, `attention`, `linear-attention` and `baseline` follow the program of Yamada
-  et al.; `local-attention` has one global token.
+In brackets: the layer and, if it has a causal form, the bytes of its state for one text after
+{TOKENS:,} tokens with {UNITS} units. Time is linear in the number of tokens unless stated. In
+suites, `relation`, `attention`, `linear-attention` and `baseline` follow the program of Yamada et
+al., and `local-attention` has one global token.
 
 Written by `python docs/mechanisms.py` from the docstrings.
 """
@@ -41,21 +39,13 @@ def mechanisms() -> dict[str, type]:
 
 def page() -> str:
     """Return the content of the page."""
-    lines = [
-        "| mechanism | layer | state |",
-        "| --- | --- | ---: |",
-    ]
-    lines += [f"| {' | '.join(_row(name, layer))} |" for name, layer in mechanisms().items()]
-    return "\n".join([_HEAD, *lines, ""])
+    return "\n".join([_HEAD, *(_item(name, layer) for name, layer in mechanisms().items()), ""])
 
 
-def _row(name: str, layer: type) -> list[str]:
+def _item(name: str, layer: type) -> str:
     doc = _doc(layer)
-    return [
-        f"`{name}`",
-        f"`{layer.__name__}`. {doc.splitlines()[0]} {_time(doc)}{_paper(doc)}",
-        _state(layer),
-    ]
+    start = f"- **`{name}`** (`{layer.__name__}`{_state(layer)}): {doc.splitlines()[0]}"
+    return f"{start} {_time(doc)}{_paper(doc)}."
 
 
 def _doc(layer: type) -> str:
@@ -69,20 +59,17 @@ def _time(doc: str) -> str:
     return f"{found[0]}. " if found and "linear" not in found[0] else ""
 
 
-def _built(layer: type, **options: Any) -> Any:
-    named = inspect.signature(layer).parameters
-    made = layer(**{name: UNITS for name in ("units", "rank") if name in named}, **options)
-    made.build((None, None, UNITS))
-    return made
-
-
 def _state(layer: type) -> str:
-    if "causal" not in inspect.signature(layer).parameters:
-        return "–"
-    state = _built(layer, causal=True).initial_state(1, TOKENS)
+    """Return the size of the state of a causal layer."""
+    named = inspect.signature(layer).parameters
+    if "causal" not in named:
+        return ""
+    made = layer(**{name: UNITS for name in ("units", "rank") if name in named}, causal=True)
+    made.build((None, None, UNITS))
     size = {"bool": 1, "int32": 4, "float32": 4}
-    dtypes = [keras.backend.standardize_dtype(part.dtype) for part in state]
-    return f"{sum(math.prod(p.shape) * size[d] for p, d in zip(state, dtypes, strict=True)):,}"
+    parts = made.initial_state(1, TOKENS)
+    dtypes = [keras.backend.standardize_dtype(part.dtype) for part in parts]
+    return f", {sum(math.prod(p.shape) * size[d] for p, d in zip(parts, dtypes, strict=True)):,}"
 
 
 def _paper(doc: str) -> str:

@@ -306,29 +306,27 @@ def default_of(model: type[BaseModel], key: str) -> object:
     return None if field.is_required() else field.get_default(call_default_factory=True)
 
 
-def test_all_keys_of_suites_have_their_defaults():
+def keys(heading: str) -> tuple[dict[str, object], list[str]]:
+    """Return the keys of the first TOML block below a heading, and those in comments."""
     page = (DOCS / "suites.md").read_text(encoding="utf-8")
-    text = (
-        page.partition("\n### Keys of the suite\n\n")[2]
-        .partition("```toml\n")[2]
-        .partition("```")[0]
-    )
-    shown = tomllib.loads(text)
+    (text,) = re.findall(rf"### {heading}\n.*?```toml\n(.*?)```", page, re.DOTALL)
+    return tomllib.loads(text), re.findall(r"^# (\w+) = ", text, re.MULTILINE)
+
+
+def test_all_keys_of_suites_have_their_defaults():
+    shown, without = keys("Keys of the suite")
     assert shown == {key: default_of(Suite, key) for key in shown}
-    without = re.findall(r"^# (\w+) = ", text, re.MULTILINE)
     assert {default_of(Suite, key) for key in without} == {None}
     tables = ["method", "task", "group", "sweep", "tuned"]
     assert sorted([*shown, *without, *tables]) == sorted(Suite.model_fields)
 
 
 def test_keys_of_methods_have_their_defaults():
-    page = (DOCS / "suites.md").read_text(encoding="utf-8")
-    text = page.partition("\n### Keys of `[[method]]`")[2].partition("\n#")[0]
-    rows = re.findall(r"^\| `(\w+)` \| (?:none|`(.*?)`) \|", text, re.MULTILINE)
-    assert len(rows) == len(re.findall(r"^\| `", text, re.MULTILINE)) > 0
-    for key, default in rows:
-        shown = tomllib.loads(f"{key} = {default}") if default else {key: None}
-        assert shown[key] == default_of(Method, key)
+    shown, without = keys("Keys of a method")
+    (method,) = shown["method"]
+    assert method.pop("mechanism")
+    assert method == {key: default_of(Method, key) for key in method}
+    assert {default_of(Method, key) for key in without} == {None}
 
 
 def test_architecture_page_names_existing_files():
