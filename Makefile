@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RELEASED := $(VENV)-release
+RUNS ?= runs
+PYTHONS ?= python3.11 python3.12 python3.13
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Installs with a .pth file: otherwise a script in the parent folder imports the checkout as the package.
 EDITABLE := $(PIP_INSTALL) --config-settings editable_mode=compat --editable
@@ -17,7 +19,7 @@ BACKEND_TESTS := tests/layers tests/networks tests/test_optimizers.py
 EACH_PART := @$(MAKE) --no-print-directory --keep-going --jobs=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest coverage bench size docs release lint format clean
+.PHONY: help demo test test-all test-lowest coverage bench results-archive size docs release try-wheel lint format clean
 .PHONY: fast-on-tensorflow few-on-jax few-on-torch all-on-tensorflow fuzz layers-on-jax layers-on-torch
 
 help:  ## show this list
@@ -99,6 +101,11 @@ coverage: $(VENV)/test.stamp  ## fast tests with line coverage, at least 90 %
 bench: $(VENV)/all.stamp  ## measure speed and memory; see benchmarks/README.md
 	$(BIN)/python -m benchmarks
 
+results-archive: $(VENV)/base.stamp  ## write the reports of all run folders in RUNS (default: runs) to build/results.tar.gz
+	mkdir -p build
+	for suite in $(RUNS)/*/suite.toml; do $(BIN)/relation-tf report "$$(dirname "$$suite")" || exit 1; done
+	tar --create --gzip --file build/results.tar.gz --directory $(RUNS) $$(cd $(RUNS) && ls -d */report)
+
 size:  ## count code lines, modules and tests that assert prose
 	@$(PYTHON) tests/size.py
 
@@ -106,17 +113,29 @@ docs: $(VENV)/docs.stamp  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 INSTALL_RELEASED := $(RELEASED)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+RELEASED_BIN := $(abspath $(RELEASED))/bin
+CALL_LAYER := from relation_tf.layers import Relation; print(Relation(4)([[[0.0] * 8] * 3]).shape)
 
-# First without extras. The wheel runs in dist/: from the checkout, Python would import the checkout.
-release: $(VENV)/release.stamp  ## build the sdist and the wheel in dist/ and check them
+release: $(VENV)/release.stamp  ## build the sdist and the wheel in dist/, and try the wheel with each of PYTHONS
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
+	for python in $(PYTHONS); do \
+	if $$python --version; then $(MAKE) --no-print-directory try-wheel PYTHON=$$python || exit 1; \
+	else echo "$$python does not start: not tested"; fi; done
+
+# The wheel runs in dist/: from the checkout, Python would import the checkout. TensorFlow comes last.
+try-wheel:
 	$(PYTHON) -m venv --clear $(RELEASED)
 	$(INSTALL_RELEASED) dist/*.whl
-	cd dist && $(abspath $(RELEASED))/bin/relation-tf suites
+	cd dist && $(RELEASED_BIN)/relation-tf suites
+	cd dist && $(RELEASED_BIN)/relation-tf compare ../results/glue-small-smoothed/scores.csv --out compared
+	$(INSTALL_RELEASED) "$$(echo dist/*.whl)[jax,torch]"
+	cd dist && KERAS_BACKEND=jax $(RELEASED_BIN)/python -c '$(CALL_LAYER)'
+	cd dist && KERAS_BACKEND=torch $(RELEASED_BIN)/python -c '$(CALL_LAYER)'
 	$(INSTALL_RELEASED) "$$(echo dist/*.whl)[tensorflow]"
-	cd dist && $(abspath $(RELEASED))/bin/python -c 'from relation_tf.layers import Relation; Relation(4).build((None, None, 8))'
+	cd dist && $(RELEASED_BIN)/relation-tf run demo --tasks RTE --methods attention-64,relation-64 --out demo
+	rm -rf dist/compared dist/demo
 
 lint: $(VENV)/dev.stamp  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """Write the page on the Relation paper's Table 1: `python results/relation_table1.py`.
 
-Reads scores.csv, factors.csv, samples.csv and submissions.csv of relation-table1/. Writes the
+Reads scores.csv, factors.csv, samples.csv and submissions.csv of relation/. Writes the
 tables into README.md of that folder between their markers, and the figure table1.svg.
 """
 
@@ -24,26 +24,23 @@ from relation_tf.words import GLUE_AVERAGE, count, pvalue_only, signed, spread
 
 def conclusion(tested: pd.DataFrame, compared: pd.DataFrame) -> str:
     """Return one sentence: does the paper's conclusion hold?"""
-    sentences, lower, sizes = [], 0, tested["units"].nunique()
-    for task, shown in ((GLUE_AVERAGE, "the GLUE average (dev)"), ("AX", "AX (two classes, test)")):
-        counts = []
-        for rival in RIVALS:
-            pair = tested[["a", "b"]].isin([rival, "relation"]).all(axis=1)
-            better = tested.loc[pair & (tested["task"] == task), "ours"]
-            above, below = ((better == name).sum() for name in ("relation", rival))
-            counts.append(f"above {rival} at {above} and below it at {below}")
-            lower += below
-        sentences.append(f"{', '.join(counts)} of {count(sizes, 'size')} on {shown}")
+    pairs = tested[["a", "b"]]
+    own = tested[pairs.eq("relation").any(axis=1) & pairs.isin(["relation", *RIVALS]).all(axis=1)]
+    below, above = own[own["ours"].isin(RIVALS)], own[own["ours"] == "relation"]
     close = compared["verdict"].isin(["better", "no worse"])
-    if lower:
-        answer = "In part" if lower < len(RIVALS) * sizes else "No"
+    if len(below):
+        answer = "In part" if 2 * len(below) < len(own) else "No"
     else:
         answer = "Yes" if close.all() else "Not contradicted"
+    where = "; ".join(f"{row.ours}, {row.units} units, {row.task}" for row in below.itertuples())
+    verdicts = compared["verdict"].value_counts()
     return (
         "Does the paper's conclusion hold, that Relation is better than or comparable to attention "
-        f"and linear attention? **{answer}**: Relation is significantly {'; '.join(sentences)}; it "
-        f"is no worse within {MARGIN:g} point of the average in {close.sum()} of {len(close)} "
-        "comparisons with the two."
+        f"and linear attention? **{answer}**: of {len(own)} tests of Relation against the two "
+        f"(GLUE average on dev sets, AX with two classes; {count(own['units'].nunique(), 'size')}),"
+        f" {len(above)} find it significantly better and {len(below)} significantly worse"
+        f"{f' ({where})' if where else ''}. Verdicts on the average with a margin of {MARGIN:g} "
+        f"point: {', '.join(f'{verdicts[name]} {name}' for name in verdicts.index)}."
     )
 
 

@@ -22,7 +22,7 @@ from relation_tf.stats import non_inferiority, steel_dwass
 from relation_tf.stats.samples import error_of_sum
 from relation_tf.words import GLUE_AVERAGE
 
-FOLDER = Path(__file__).resolve().parent / "relation-table1"
+FOLDER = Path(__file__).resolve().parent / "relation"
 UNITS, SEEDS = (64, 128, 256), range(1, 6)
 TESTED = ("SST-2", "MRPC", "STS-B", "RTE", "AX")  # tasks whose test labels are public
 CHANGED = ("CoLA", "SST-2", "MRPC", "STS-B", "RTE", "WNLI")  # tasks of the factors

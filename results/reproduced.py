@@ -2,7 +2,7 @@
 
 Reads studies.toml, and scores.csv, times.csv and suite.toml of each study that repeats a published
 table. Writes the summary into README.md between its markers, and every compared figure into
-published.csv of the study's folder.
+published.csv.
 """
 
 from __future__ import annotations
@@ -147,13 +147,12 @@ def _within(own: pd.DataFrame) -> str:
     return f"{int(known.sum())} of {len(known)}" if len(known) else "no SD"
 
 
-def details(study: Study) -> str:
-    """Return every compared figure of a study as CSV."""
-    found = compared(study).drop(columns="split")  # one split for each task
+def details() -> str:
+    """Return every compared figure of all studies as CSV."""
+    found = pd.concat([compared(study).assign(study=study.name) for study in STUDIES])
     digits = ["published", "published_sd", "mean", "sd", "difference"]
-    return found.assign(**{name: found[name].round(6) for name in digits}).to_csv(
-        index=False, lineterminator="\n"
-    )
+    columns = ["study", "task", "method", "metric", "n", *digits, "within_2_sd"]
+    return found.round(dict.fromkeys(digits, 6))[columns].to_csv(index=False, lineterminator="\n")
 
 
 def insert(page: str, table: str, begin: str = BEGIN) -> str:
@@ -165,11 +164,10 @@ def insert(page: str, table: str, begin: str = BEGIN) -> str:
 
 
 def main() -> None:
-    """Write README.md and published.csv of each study."""
+    """Write README.md and published.csv."""
     readme = RESULTS / "README.md"
     readme.write_text(insert(readme.read_text("utf-8"), summarize()), encoding="utf-8")
-    for study in STUDIES:
-        (RESULTS / study.folder / "published.csv").write_text(details(study), encoding="utf-8")
+    (RESULTS / "published.csv").write_text(details(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def files_of(folder):
     parts = [fewer.assign(rows=rows) for rows in (5000, 10000)]
     pd.concat(parts).to_csv(folder / "samples.csv", index=False)
     for name in ("README.md", "submissions.csv"):
-        (folder / name).write_bytes((RESULTS / "relation-table1" / name).read_bytes())
+        (folder / name).write_bytes((RESULTS / "relation" / name).read_bytes())
     return folder
 
 
@@ -67,10 +67,10 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(
-    not (RESULTS / "relation-table1" / "scores.csv").is_file(), reason="the runs are in progress"
+    not (RESULTS / "relation" / "scores.csv").is_file(), reason="the runs are in progress"
 )
 def test_committed_page_equals_the_command_output():
-    readme = RESULTS / "relation-table1" / "README.md"
+    readme = RESULTS / "relation" / "README.md"
     written = relation_table1.outputs()
     assert written[readme] == readme.read_text("utf-8")
     assert (readme.parent / "table1.svg").is_file()
