@@ -131,7 +131,12 @@ def _show_cells(found: pd.DataFrame, outside: pd.DataFrame) -> str:
 
 def _show_dev(found: pd.DataFrame) -> str:
     names = {"ours": "ours (dev),", "paper": "paper (test),"}
-    return _markdown(_wide(_shown(found).rename(columns=names), [*names.values()], "units"))
+    deviation = np.hypot(found["sd"], found["paper_sd"])
+    distance = table1.z_scores(found["mean"] - found["paper"], deviation)
+    outside = found[~table1.is_within(distance)].groupby(["task", "metric"], sort=False).size()
+    counts = ", ".join(f"{' '.join(name)} {cells}" for name, cells in outside.items())
+    table = _markdown(_wide(_shown(found).rename(columns=names), [*names.values()], "units"))
+    return f"{table}\n\n{outside.sum()} of {len(found)} cells have |z| > 2: {counts}."
 
 
 def _show_averages(found: pd.DataFrame) -> str:
