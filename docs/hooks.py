@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "README.md",
     "benchmarks/README.md",
     "results/README.md",
     *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("results/*/README.md")),
@@ -84,7 +85,7 @@ def _place(path: str) -> str | None:
     stem, suffix = posixpath.splitext(path)
     if posixpath.dirname(path) in ("notebooks", "reference") and suffix in (".ipynb", ".md"):
         return f"{stem}.md"
-    return "index.md" if path == "README.md" else None
+    return None
 
 
 def _of_checkout(here: str, target: str) -> str:

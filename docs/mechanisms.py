@@ -5,9 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import keras
 
@@ -19,21 +17,17 @@ TOKENS = 1024
 _LAYERS = "relation_tf.layers:"
 _HEAD = f"""# Mechanisms
 
-The token-mixing layers by their names in suites, with the equations and papers. Time: against the
-number of tokens. State: bytes of the state of `step` for one text after {TOKENS:,} tokens in
-float32; a layer without a state has no causal form. State and parameters: default options,
-{UNITS} units, inputs of width {UNITS}. In suites, `relation`, `attention`, `linear-attention` and
-`baseline` follow the authors' code and `local-attention` has one global token.
+The token-mixing layers by their names in suites. For equations, options, algorithms and precision,
+call `help`, such as `help(relation_tf.layers.Relation)`, or read the API reference of the site.
+[Other networks](how-to/networks.md).
 
-Options, algorithms, causal forms and numerical precision: API reference of the site, or such as
-`help(relation_tf.layers.Relation)`. [Other networks](how-to/networks.md).
+In brackets: the layer and, if it has a causal form, the bytes of its state for one text after
+{TOKENS:,} tokens with {UNITS} units. Time is linear in the number of tokens unless stated. In
+suites, `relation`, `attention`, `linear-attention` and `baseline` follow the program of Yamada et
+al., and `local-attention` has one global token.
 
 Written by `python docs/mechanisms.py` from the docstrings.
 """
-# Paragraphs that describe the implementation, not the equations.
-_IMPLEMENTATION = re.compile(r"All algorithms|Both algorithms|With `causal=True`|The layer has no")
-_NO_EQUATION = re.compile(r"Time|Cost|With `(?:causal|normalization)")
-_FORMULA = re.compile(r"`[^`]*(?:[=([]| - )[^`]*`")
 
 
 def mechanisms() -> dict[str, type]:
@@ -45,21 +39,13 @@ def mechanisms() -> dict[str, type]:
 
 def page() -> str:
     """Return the content of the page."""
-    layers = mechanisms()
-    lines = [
-        "| mechanism | idea | time | state | parameters |",
-        "| --- | --- | --- | ---: | ---: |",
-    ]
-    lines += [f"| {' | '.join(_row(name, layer))} |" for name, layer in layers.items()]
-    sections = [_section(name, layer) for name, layer in layers.items()]
-    return "\n".join([_HEAD, *lines, "", *sections])
+    return "\n".join([_HEAD, *(_item(name, layer) for name, layer in mechanisms().items()), ""])
 
 
-def _row(name: str, layer: type) -> list[str]:
+def _item(name: str, layer: type) -> str:
     doc = _doc(layer)
-    idea = re.sub(r": `.*", "", doc.split("\n", 1)[0].rstrip("."))
-    built = _built(layer)
-    return [f"[`{name}`](#{name})", idea, _time(doc), _state(layer), f"{built.count_params():,}"]
+    start = f"- **`{name}`** (`{layer.__name__}`{_state(layer)}): {doc.splitlines()[0]}"
+    return f"{start} {_time(doc)}{_paper(doc)}."
 
 
 def _doc(layer: type) -> str:
@@ -67,70 +53,34 @@ def _doc(layer: type) -> str:
 
 
 def _time(doc: str) -> str:
-    """Return the statement about time or cost."""
+    """Return a sentence about time or cost, empty if the time is linear."""
     text = " ".join(doc.partition("\nArgs:")[0].split())
-    found = re.search(r"(?:Time(?: and memory)?|Cost) ((?:is|are|grows?) [^.;:,]*)", text)
-    time = found[1].removeprefix("is ").removeprefix("are ") if found else ""
-    return time.replace("linear in the number of tokens", "linear")
-
-
-def _built(layer: type, **options: Any) -> Any:
-    named = inspect.signature(layer).parameters
-    made = layer(**{name: UNITS for name in ("units", "rank") if name in named}, **options)
-    made.build((None, None, UNITS))
-    return made
+    found = re.search(r"(?:Time(?: and memory)?|Cost) (?:is|are|grows?) [^.;:,]*", text)
+    return f"{found[0]}. " if found and "linear" not in found[0] else ""
 
 
 def _state(layer: type) -> str:
-    if "causal" not in inspect.signature(layer).parameters:
-        return "–"
-    state = _built(layer, causal=True).initial_state(1, TOKENS)
+    """Return the size of the state of a causal layer."""
+    named = inspect.signature(layer).parameters
+    if "causal" not in named:
+        return ""
+    made = layer(**{name: UNITS for name in ("units", "rank") if name in named}, causal=True)
+    made.build((None, None, UNITS))
     size = {"bool": 1, "int32": 4, "float32": 4}
-    dtypes = [keras.backend.standardize_dtype(part.dtype) for part in state]
-    return f"{sum(math.prod(p.shape) * size[d] for p, d in zip(state, dtypes, strict=True)):,}"
+    parts = made.initial_state(1, TOKENS)
+    dtypes = [keras.backend.standardize_dtype(part.dtype) for part in parts]
+    return f", {sum(math.prod(p.shape) * size[d] for p, d in zip(parts, dtypes, strict=True)):,}"
 
 
-def _section(name: str, layer: type) -> str:
-    doc = _doc(layer)
-    title, _, text = re.split(r"\n(?:Args|Example):", doc)[0].partition("\n")
-    parts = [*_parts(text.strip().split("\n\n"))]
-    while not _FORMULA.search(parts[-1]):
-        parts.pop()
-    if _FORMULA.search(title):
-        parts.insert(0, title)
-    return "\n\n".join([f"## {name}", f"`{layer.__name__}`. {_papers(doc)}", *parts]) + "\n"
-
-
-def _parts(paragraphs: list[str]) -> Iterator[str]:
-    """Yield sentences with formulas, and the lists that they introduce."""
-    introduced = True
-    for paragraph in paragraphs:
-        if _IMPLEMENTATION.match(paragraph):
-            return
-        start = re.search(r"^(?:- |1\. )", paragraph, re.MULTILINE)
-        prose = paragraph[: start.start()] if start else paragraph
-        sentences = re.split(r"(?<=\.)\s+(?=[A-Z`])", prose.strip()) if prose.strip() else []
-        for sentence in sentences:
-            introduced = "`" in sentence
-            if introduced and not _NO_EQUATION.match(sentence):
-                yield " ".join(sentence.split())
-        if start and introduced:
-            yield paragraph[start.start() :].rstrip()
-
-
-def _papers(doc: str) -> str:
-    """Return authors and year, linked, and the place in the paper, of each reference."""
+def _paper(doc: str) -> str:
+    """Return authors and year of the first reference, linked if it has a number."""
     text = " ".join(doc.partition("\nReferences:")[2].split()).removeprefix("- ")
-    return "; ".join(_paper(each.removesuffix(".")) for each in text.split(". - ")) + "."
-
-
-def _paper(reference: str) -> str:
-    reference = re.sub(r"^([^,]+), [^\d]+,[^\d]+ (?=\d{4},)", r"\1 et al. ", reference)
-    found = re.search(r"^(.*? \d{4}), (?:\".*\", )?(arXiv|doi) ([\w./]*\w)(.*)$", reference)
+    reference = re.sub(r"^([^,]+), [^\d]+,[^\d]+ (?=\d{4},)", r"\1 et al. ", text.split(". - ")[0])
+    found = re.search(r"^(.*? \d{4}), (?:\".*\", )?(arXiv|doi) ([\w./]*\w)", reference)
     if found is None:
-        return reference
+        return reference.split(",")[0]
     place = "https://arxiv.org/abs" if found[2] == "arXiv" else "https://doi.org"
-    return f"[{found[1]}]({place}/{found[3]}){found[4]}"
+    return f"[{found[1]}]({place}/{found[3]})"
 
 
 if __name__ == "__main__":

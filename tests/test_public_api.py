@@ -7,8 +7,6 @@ import pytest
 from tests import public_api
 from tests.public_api import CHANGELOG, SNAPSHOT, read_snapshot, unexplained
 
-pytestmark = pytest.mark.slow  # until version 1.0 there is no stable API
-
 
 def test_changes_since_the_last_release_are_in_the_changelog():
     before = read_snapshot(SNAPSHOT.read_text(encoding="utf-8"))

@@ -12,15 +12,15 @@ from relation_tf.bench import RunFolder
 from relation_tf.config import list_suites, load_suite
 from relation_tf.tasks import miniglue
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "shell.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "runs.md"
 OF_GROUPS = ("task", "method", "requested", "done", "failed", "diverged")
 
 
 def documented(command: str) -> list[str]:
-    """Return the keys in the table of a command on the page."""
+    """Return the keys of an object in the table of commands on the page."""
     text = PAGE.read_text(encoding="utf-8")
-    (section,) = re.findall(rf"^### `relation-tf {command}.*?\n(.*?)(?=^##|\Z)", text, re.M | re.S)
-    return re.findall(r"^\| `(\w+)` \|", section, re.M)
+    (row,) = re.findall(rf"^\| `{command}` \| (?:.*: )?(.*?)(?:\. .*)? \|$", text, re.M)
+    return re.findall(r"`(\w+)`", re.sub(r"\(.*?\)", "", row))
 
 
 def test_suites(call):
