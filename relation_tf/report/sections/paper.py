@@ -122,9 +122,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
     if shown:
         effect, estimand = _effect(result), getattr(result, "estimand", None)
         names = {"effect": effect, "difference": getattr(estimand, "name", "difference")}
-        yield state(
-            "paper_found", found=shown, **names, lower=bool(lower), alpha=alpha, **in_unit
-        )
+        yield state("paper_found", found=shown, **names, lower=bool(lower), alpha=alpha, **in_unit)
     if len(pairs) > len(shown):
         yield state(
             "paper_others",
