@@ -6,7 +6,7 @@ import inspect
 import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 from types import MappingProxyType
@@ -50,13 +50,11 @@ from relation_tf.stats import (
     SignedRankResult,
     StratifiedResult,
     WelchResult,
-    pairwise_result,
 )
-from relation_tf.stats.comparisons import NOT_SIGNIFICANT, name_pairs, table_of_pairs
-from relation_tf.stats.design import samples_needed
+from relation_tf.stats.comparisons import NOT_SIGNIFICANT
 from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
-from relation_tf.stats.samples import control_first, rank_samples, unequal_spread
+from relation_tf.stats.samples import unequal_spread
 from relation_tf.terminal import advance
 from relation_tf.words import at_least, format_level, limit, pvalue_only, signed
 
@@ -123,58 +121,19 @@ def _test(scores: Scores, task: str) -> PairwiseResult | None:
     except ValueError as error:  # such as a test of other scores
         fault = f"cannot be {procedure.title} on {task}: {error}"
         raise OptionError("test", fault) from error
-    _check_level("test", result, scores)
-    if isinstance(result, PairwiseResult):
-        return result
-    return _adapt(result, samples, procedure, **options)
+    _check_result("test", result, scores)
+    return result
 
 
-def _check_level(option: str, result: Any, scores: Scores) -> None:
-    """Check that a test has used the level of the report, if its result names one."""
+def _check_result(option: str, result: Any, scores: Scores) -> None:
+    """Check that a test has returned pairs, and used the level of the report, if it names one."""
+    if not hasattr(result, "pairs"):
+        fault = "must return a result with pairs, such as that of relation_tf.stats.pairwise_result"
+        raise OptionError(option, f"{fault}. Received: {type(result).__name__}")
     level = getattr(result, "alpha", scores.alpha)
     if level != scores.alpha:
         fault = f"must return a result at the level alpha = {scores.alpha:g}. Received: alpha = "
         raise OptionError(option, f"{fault}{level:g}")
-
-
-def _adapt(
-    result: Any,
-    samples: dict[Any, list[float]],
-    procedure: Procedure,
-    *,
-    alpha: float,
-    higher_is_better: bool,
-    control: str | None = None,
-) -> PairwiseResult:
-    """Convert another library's result with `pvalue` and, if present, `statistic`.
-
-    The statistic can have any sign, or none: it gets the sign of the difference.
-    """
-    ranked = rank_samples(control_first(samples, control), higher_is_better=higher_is_better)
-    count, fewest = len(samples), int(ranked.sizes.min())
-    pvalue = _values_of_pairs(result.pvalue, count)
-    bound = procedure.attainable_pvalue
-    unknown = np.full(pvalue.size, np.nan)
-    statistic = np.abs(_values_of_pairs(getattr(result, "statistic", unknown), count))
-    unsigned = pairwise_result(
-        procedure,
-        ranked,
-        unknown,
-        pvalue,
-        alpha=alpha,
-        higher_is_better=higher_is_better,
-        control=control,
-        attainable_pvalue=0.0 if bound is None else bound(count, fewest),
-        seeds_needed=0 if bound is None else samples_needed(partial(bound, count), alpha),
-    )
-    names, values = list(ranked.scores), unsigned.directions() * statistic
-    return replace(unsigned, statistic=table_of_pairs(values, names, control is not None))
-
-
-def _values_of_pairs(values: Any, num_methods: int) -> Any:
-    """Return another library's values, one per pair or a square table, with one per pair."""
-    numbers = np.array(values, dtype=float)
-    return numbers.ravel() if numbers.ndim < 2 else numbers[np.triu_indices(num_methods, 1)]
 
 
 def procedure_label(procedure: Procedure, control: str | None) -> str:
@@ -318,11 +277,8 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     if "higher_is_better" in inspect.signature(procedure.function).parameters:
         options["higher_is_better"] = True  # the samples are turned
     result = procedure.function(samples, **options)
-    _check_level("test_over_tasks", result, scores)
-    if hasattr(result, "pairs"):
-        pairs = result.pairs()
-    else:
-        pairs = _adapted_pairs(result, samples, scores.alpha, options.get("control"))
+    _check_result("test_over_tasks", result, scores)
+    pairs = result.pairs()
     if "statistic" not in pairs:
         pairs["statistic"] = pairs["rank_a"] - pairs["rank_b"]
     if hasattr(result, "effect_sizes") and not isinstance(result, SignedRankResult):
@@ -334,29 +290,6 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     left_out = [task for task in scores.by_network if task not in common]
     pairs = pairs.reindex(columns=_OVER_TASKS)
     return OverTasks(procedure, result, pairs, [*common], left_out, notes, depends)
-
-
-def _adapted_pairs(
-    result: Any, samples: dict[Any, dict[str, Any]], alpha: float, control: str | None
-) -> pd.DataFrame:
-    """Return the pairs of another library's result with `pvalue` and, if present, `statistic`.
-
-    The better method of a significant pair is the one with the higher average rank of its means; it
-    gives the statistic its sign.
-    """
-    means = pd.DataFrame(samples).map(np.mean)
-    ranks = means.rank().mean(axis=1)
-    names = [*control_first(dict.fromkeys(ranks.index), control)]
-    pairs = name_pairs(names, control is not None)
-    unknown = np.full(len(pairs), np.nan)
-    pairs["pvalue"] = _values_of_pairs(result.pvalue, len(names))
-    pairs["significant"] = pairs["pvalue"] < alpha
-    difference = pairs["b"].map(ranks) - pairs["a"].map(ranks)
-    statistic = _values_of_pairs(getattr(result, "statistic", unknown), len(names))
-    pairs["statistic"] = np.sign(difference) * np.abs(statistic)
-    higher = np.where(difference > 0, pairs["b"], pairs["a"])
-    pairs["better"] = pd.Series(higher, dtype=object).where(pairs["significant"], None)
-    return pairs
 
 
 class Outcome(NamedTuple):
