@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,10 +30,12 @@ class Paragraph:
     Attributes:
         text: The text.
         style: `"note"` is small, `"warning"` is highlighted.
+        numbers: The numbers that its words state, in their order.
     """
 
     text: str
     style: Literal["", "note", "warning"] = ""
+    numbers: Sequence[float] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -284,7 +287,7 @@ def blocks(template: str, **values: Any) -> list[Block]:
     """
     opened: list[tuple[str, list[Block]]] = [("", [])]
     styles: dict[str, Any] = {"!": "warning", ">": "note", "": ""}
-    for kind, content in chunks(template, sentences=Sentences, **values):
+    for kind, content, numbers in chunks(template, sentences=Sentences, **values):
         current = opened[-1][1]
         if kind == "placed":
             current += _placed(content)
@@ -298,7 +301,7 @@ def blocks(template: str, **values: Any) -> list[Block]:
             summary, inner = opened.pop()
             opened[-1][1].append(Folded(summary, inner))
         else:
-            current.append(Paragraph(content, styles[kind]))
+            current.append(Paragraph(content, styles[kind], numbers))
     ((_, finished),) = opened
     return finished
 
@@ -398,7 +401,10 @@ def within(blocks: Sequence[Block]) -> Iterator[Block]:
 def record(block: Block) -> dict[str, Any]:
     """Return what a block shows as JSON: words without markup, cells with their notes."""
     kind: dict[str, Any] = {"kind": type(block).__name__.lower()}
-    if isinstance(block, Paragraph | Heading):
+    if isinstance(block, Paragraph):
+        numbers = [x if math.isfinite(x) else None for x in block.numbers]
+        return kind | {"text": plain(block.text)} | ({"numbers": numbers} if numbers else {})
+    if isinstance(block, Heading):
         return kind | {"text": plain(block.text)}
     if isinstance(block, Sentences):
         return kind | {"statements": [statement.record() for statement in block.statements]}

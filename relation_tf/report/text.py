@@ -14,10 +14,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
+from numbers import Real
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -39,6 +40,7 @@ _MOST_AUTHORS = 3
 
 # Blank lines, kinds of blocks and inserted blocks of a template; values do not make them.
 _BREAK, _KIND, _PLACED, _SPACE = "\x01", "\x02", "\x03", "\x04"
+_NUMBER = re.compile("\x05(.*?)\x05")  # after the words of a number
 
 
 class _Marks(Extension):
@@ -161,11 +163,40 @@ def plain(text: str) -> str:
     return inline(text, str, {"code": "`{0}`"})
 
 
+class _OfNumbers(str):
+    """Words of numbers, with them."""
+
+    numbers: Sequence[float] = ()
+
+
+def _keeping_numbers(function: Callable[..., str], of: int | None = None) -> Callable[..., str]:
+    """Return a function whose words keep its numbers, or its first ones: others are digits."""
+
+    def shown(*args: Any) -> str:
+        words = _OfNumbers(function(*args))
+        words.numbers = [number for value in args[:of] for number in _numbers_of(value)]
+        return words
+
+    return shown
+
+
+def _numbers_of(value: Any) -> Sequence[float]:
+    if isinstance(value, _OfNumbers):
+        return value.numbers
+    return [float(value)] if isinstance(value, Real) and not isinstance(value, bool) else []
+
+
+def _inserted(value: Any) -> Markup:
+    """Return a value as text with its numbers, which `chunks` takes out."""
+    numbers = "".join(f"\x05{number!r}\x05" for number in _numbers_of(value))
+    return escape_text(value) + Markup(numbers)
+
+
 def escape_text(value: Any) -> Markup:
     """Escape the markup of a value; keep that of text with `Markup`."""
     if isinstance(value, Markup):
         return value
-    text = re.sub(r"[^\S ]|[\x00-\x04]", " ", str(value))
+    text = re.sub(r"[^\S ]|[\x00-\x05]", " ", str(value))
     return Markup(_SPECIAL.sub(r"\\\1", text).replace(" ", _SPACE))
 
 
@@ -193,13 +224,16 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         autoescape=True,
         extensions=[_Marks],
-        finalize=escape_text,
+        finalize=_inserted,
         lstrip_blocks=True,
     )
     result.filters |= {
         "listed": lambda names: Markup(words.listed([*map(escape_text, names)])),
         "capital": lambda text: Markup(words.capital(escape_text(text).strip())),
         "marked": _marked,
+        "cited": lambda keys: Markup(f"[@{','.join(keys)}]"),
+    }
+    of_numbers: Mapping[str, Callable[..., str]] = {
         "number": words.number,
         "signed": words.signed,
         "limit": words.limit,
@@ -207,19 +241,21 @@ def environment() -> Environment:
         "pvalue": words.format_pvalue,
         "pvalue_only": words.pvalue_only,
         "level": words.format_level,
+        "at_least": words.at_least,
         "alpha": lambda alpha: words.format_level(alpha).removeprefix("p < "),
-        "cited": lambda keys: Markup(f"[@{','.join(keys)}]"),
     }
+    result.filters |= {name: _keeping_numbers(x, 1) for name, x in of_numbers.items()}
+    result.filters["format"] = _keeping_numbers(lambda text, *values: text % values)
     result.globals |= {
-        "count": words.count,
-        "first_of": words.first_of,
+        name: _keeping_numbers(getattr(words, name)) for name in ("count", "first_of")
     }
     return result
 
 
 def _in_a_line(text: str) -> str:
     """Return rendered text on one line, without the spaces that lines of a template leave."""
-    line = re.sub(rf" (?=[,;.:](?:[\s{_SPACE}]|$)|\))", "", " ".join(text.split()))
+    line = " ".join(_NUMBER.sub("", text).split())
+    line = re.sub(rf" (?=[,;.:](?:[\s{_SPACE}]|$)|\))", "", line)
     return re.sub(rf"(?<= ){_SPACE}+|{_SPACE}+(?= )", "", line).replace(_SPACE, " ").strip()
 
 
@@ -234,8 +270,8 @@ def _statements() -> Any:
     return environment().get_template("statements.jinja").module
 
 
-def chunks(template: str, **values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield kind and content of each block of a template, see above.
+def chunks(template: str, **values: Any) -> Iterator[tuple[str, Any, list[float]]]:
+    """Yield kind, content and numbers of each block of a template, see above.
 
     Args:
         template: Name of a file in `templates/`, or the text of a template.
@@ -253,19 +289,20 @@ def chunks(template: str, **values: Any) -> Iterator[tuple[str, Any]]:
         env.get_template(template) if template.endswith(".jinja") else env.from_string(template)
     )
     for chunk in source.render(**values, place=place).split(_BREAK):
-        text = chunk.strip()
+        numbers = [float(x) for x in _NUMBER.findall(chunk)]
+        text = _NUMBER.sub("", chunk).strip()
         if text.startswith(_PLACED):
-            yield "placed", placed[int(text[1:])]
+            yield "placed", placed[int(text[1:])], []
         elif text.startswith((f"{_KIND}- ", f"{_KIND}!- ")):
             items = re.split(rf"{_KIND}!?- ", text)[1:]
-            yield text[1:].partition(" ")[0], [_in_a_line(item) for item in items]
+            yield text[1:].partition(" ")[0], [_in_a_line(item) for item in items], numbers
         elif _KIND in text[1:]:
             raise ValueError(f"a block of a template must begin after a blank line: {text!r:.80}")
         elif text.startswith(_KIND):
             kind, _, rest = _in_a_line(text[1:]).partition(" ")
-            yield kind, rest
+            yield kind, rest, numbers
         elif text:
-            yield "", _in_a_line(text)
+            yield "", _in_a_line(text), numbers
 
 
 _GREEK = {x: unicodedata.name(x).split()[-1].lower() for x in "αβγδεζηθικλμνξπρστυφχψω"}

@@ -336,8 +336,7 @@ def interquartile_mean(scores: TaskScores, **bootstrap: Any) -> Estimate:
             "each task must have the same number of scores, because a task with more would count "
             f"more. Received: {sizes}"
         )
-    found = stratified_bootstrap(scores, middle_mean, **bootstrap)
-    return Estimate(*map(float, found), "IQM", bootstrap.get("confidence", 0.95))
+    return _estimate("IQM", stratified_bootstrap(scores, middle_mean, **bootstrap), **bootstrap)
 
 
 def middle_mean(drawn: Sequence[FloatArray]) -> FloatArray:
@@ -436,8 +435,7 @@ def probability_of_improvement(
 
     value = float(np.mean([won.mean() for won in wins]))
     found = _with_limits(value, resampled, number, **bootstrap)
-    confidence = bootstrap.get("confidence", 0.95)
-    return Estimate(*map(float, found), "probability of improvement", confidence)
+    return _estimate("probability of improvement", found, **bootstrap)
 
 
 def finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
@@ -457,6 +455,11 @@ def finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
     for task, seeds in by_task.items():
         check_finite(seeds, task)
     return by_task
+
+
+def _estimate(name: str, limits: FloatArray, confidence: float = 0.95, **_: Any) -> Estimate:
+    value, low, high = limits.tolist()
+    return Estimate(value, low, high, name, confidence)
 
 
 def _with_limits(

@@ -190,13 +190,13 @@ def mcnemar(
         groups = read_items(first)  # type: ignore[arg-type]
         if len(groups) > 2:
             raise ValueError(f"for more than two methods use mcnemar_holm. Received: {[*groups]}")
-        first, second = np.array([*groups.values()])[:, ~np.isnan(sum(groups.values()))]
-        labels = np.ones(len(first))
-    a, truth = _as_arrays(first, labels)
+        right = np.array([*groups.values()])
+        right = right[:, ~np.isnan(right).any(axis=0)]
+        return mcnemar(right[0], right[1], np.ones(right.shape[1]))
+    a, truth = _as_arrays(first, labels)  # type: ignore[arg-type]
     b, _ = _as_arrays(second, labels)
-    right = (a == truth).sum(axis=0), (b == truth).sum(axis=0)
     # Whole numbers: the shares' difference times both numbers of seeds.
-    shift = right[1] * len(a) - right[0] * len(b)
+    shift = (b == truth).sum(axis=0) * len(a) - (a == truth).sum(axis=0) * len(b)
     sizes, counts = np.unique(np.abs(shift[shift != 0]), return_counts=True)
     pvalue = sign_flips(int(shift.sum()), sizes.tolist(), counts.tolist(), mid_p=True)
     return RowTest(

@@ -666,10 +666,11 @@ class TTestResult(PairwiseResult, ABC):
     def _limits(self, level: float) -> FloatArray:
         from scipy.special import stdtrit
 
-        rows = []
+        rows: list[tuple[float, float, float]] = []
         for a, b in self._tested:
             value, error, freedom = self._difference(self.samples[a], self.samples[b])
-            half = -stdtrit(freedom, level / len(self._tested) / 2) * error if error else math.inf
+            quantile = float(-stdtrit(freedom, level / len(self._tested) / 2))
+            half = quantile * error if error else math.inf
             rows.append((value, value - half, value + half))
         return np.transpose(rows)
 

@@ -103,7 +103,8 @@ def profiles(scores: Scores) -> pd.DataFrame:
     """
     found = _by_method(scores)
     pooled = np.concatenate([x for tasks in found.values() for x in tasks.values()])
-    grid = np.linspace(*np.percentile(pooled, [0.5, 99.5]), _GRID)
+    low, high = np.percentile(pooled, [0.5, 99.5])
+    grid = np.linspace(low, high, _GRID)
 
     def shares(drawn: Sequence[FloatArray]) -> FloatArray:
         above = [(x[..., None] > grid).mean(axis=1) for x in drawn]
@@ -145,7 +146,7 @@ def profile(table: pd.DataFrame, styles: Mapping[str, Style], unit: str) -> Pict
     """
     shares = table.pivot(index="score", columns="method", values="share")
     shares = shares[table["method"].unique()]
-    middle = float((shares.mean(axis=1) - 0.5).abs().idxmin())
+    middle = shares.index[int((shares.mean(axis=1) - 0.5).abs().argmin())]
     words = ", ".join(f"{name} {100 * x:.0f} %" for name, x in shares.loc[middle].items())
     alt = f"Share of runs with a score above {middle:.3g}, about the median: {words}."
     look = {str(name): styles[str(name)] for name in shares}
@@ -185,7 +186,7 @@ class Aggregates(Section):
         kinds = [*(_ESTIMATES[name] for name in shown), "Probability of improvement"]
         columns = [Column("Method", "method"), *(Column(name, "number") for name in kinds)]
         rows = [
-            Row([name, *(_with_interval(row, key, digits) for key in shown),
+            Row([str(name), *(_with_interval(row, key, digits) for key in shown),
                  _with_interval(row, "improvement", 2)])
             for name, row in table.to_dict("index").items()
         ]  # fmt: skip

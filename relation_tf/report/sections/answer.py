@@ -85,7 +85,7 @@ def standings(scores: Scores) -> pd.DataFrame:
         {"mean": means.mean(axis="columns"), "sd": sd, "median": median, "mad": mad, "rank": ranks}
     )
     if scores.timed or not scores.comparable:
-        table.loc[:, "mean":"mad"] = np.nan  # type: ignore[misc]
+        table.loc[:, "mean":"mad"] = np.nan
     table.attrs["tasks"] = [*means]
     return table if len(means.columns) else table.iloc[:0]
 

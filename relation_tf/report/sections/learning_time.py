@@ -197,7 +197,7 @@ class LearningTime(Section):
             rule=STOPPING_RULES.find(suite.stopping).description,
             limits={task: limit_of(suite, task) for task in results.begun.tasks},
             threads=suite.threads,
-            level=part.level,
+            alpha=part.scores.alpha,
             # Ties are between runs that did not reach the target.
             notes=[
                 (task, note.replace("scores are tied (rounded or constant)", _TIED))

@@ -223,7 +223,7 @@ def _marks(data: ReportData) -> dict[str, Any]:
     suite = None if data.results is None else data.results.suite
     cells, part = data.cells.values(), next(iter(parts))
     return {
-        "test": f"{part.test}, {part.level}",
+        "test": part.test,
         "fewer": any(note.startswith("n =") for cell in cells for note in cell.notes),
         "lettered": any(cell.letters for cell in cells),
         "averages_elsewhere": scores.averages and all(part.over_tasks for part in parts),

@@ -56,7 +56,7 @@ from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
 from relation_tf.stats.samples import unequal_spread
 from relation_tf.terminal import advance
-from relation_tf.words import at_least, format_level, limit, pvalue_only, signed
+from relation_tf.words import format_level, limit, pvalue_only, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -688,7 +688,7 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
         "stratified": isinstance(result, StratifiedResult),
         "signed_rank": isinstance(result, SignedRankResult),
         "ranks": isinstance(result, FriedmanResult),
-        "best": at_least(best, scores.alpha) if best else "",
+        "best": best,
         "ties": getattr(getattr(result, "null", None), "ties", 0),
     }
     if isinstance(result, StratifiedResult):
