@@ -148,14 +148,3 @@ def test_refusals(noisy_table, options, message):
 def test_rules_of_suites(suite_of, keys, message):
     with pytest.raises(SuiteError, match=message):
         suite_of(**keys)
-
-
-def test_units_are_remarked_once(table_of):
-    """Ranks of differences over tasks depend on the units."""
-    near = {name: [x, x + 0.02, x + 0.01] for name, x in (("a", 0.5), ("b", 0.52), ("c", 0.4))}
-    far = {name: [100 * score for score in own] for name, own in near.items()}
-    table = table_of({"A": near, "B": far, "C": near, "D": far, "E": near, "F": far})
-    options = {"control": "a", "test_over_tasks": "wilcoxon-holm"}
-    assert compare(table, **options).markdown().count("depend on the units") == 1
-    alike = compare(table_of(dict.fromkeys("ABCDEF", near)), **options)
-    assert "depend on the units" not in alike.markdown()

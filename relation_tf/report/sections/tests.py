@@ -725,68 +725,32 @@ def _table_over_tasks(test: OverTasks, part: Comparison) -> Table:
     return Table("Pairs of methods over all tasks", columns, rows, paper=paper)
 
 
-def diagram_of(part: Comparison) -> Picture | None:
-    """Return the critical difference diagram of a comparison; None without average ranks."""
-    test = part.over_tasks
-    if test is None or test.ranks is None:
-        return None
-    return rank_diagram(
-        {str(name): float(rank) for name, rank in test.result.average_ranks.items()},
-        [[*map(str, clique)] for clique in test.result.cliques()],
-        test.result.critical_difference,
-        f"Average ranks on {len(test.tasks)} tasks",
-        part.report.styles,
-    )
-
-
 _AXIS, _BAR, _LABEL = 2.6, 0.4, 0.36  # axis in inches; distances of bars and labels in rows
 
 
-def rank_diagram(
-    ranks: Mapping[str, float],
-    cliques: Sequence[Sequence[str]],
-    critical_difference: float,
-    title: str,
-    styles: Mapping[str, Style],
-) -> Picture | None:
-    """Return a critical difference diagram: methods on an axis of ranks, and their groups under it.
+def diagram_of(part: Comparison) -> Picture | None:
+    """Return the critical difference diagram of a comparison; None without average ranks.
 
-    Args:
-        ranks: Method -> its average rank; 1 is the best.
-        cliques: Groups of methods that do not differ significantly.
-        critical_difference: Smallest significant difference between average ranks, drawn above the
-            axis; NaN for a test without one.
-        title: Title.
-        styles: Style of each method.
-
-    Returns:
-        The picture, or None for fewer than two methods.
-
-    Example:
-        >>> from relation_tf.report.drawing import styles
-        >>> ranks = {"mlp": 2.8, "attention": 1.7, "relation": 1.5}
-        >>> cliques = [["relation", "attention"]]
-        >>> picture = rank_diagram(ranks, cliques, 1.05, "Average ranks", styles(list(ranks)))
-        >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        Average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical difference
-        1.05; no significant difference: relation and attention.
+    Methods are on an axis of ranks. Each bar under it joins methods that do not differ
+    significantly, with a dot for each of them.
 
     References:
         J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
         Machine Learning Research 7, 1-30.
     """
-    if len(ranks) < 2:
+    test, styles = part.over_tasks, part.report.styles
+    if test is None or test.ranks is None:
         return None
-    ordered = sorted(ranks, key=lambda name: ranks[name])
-    groups = [[name for name in ordered if name in clique] for clique in cliques if len(clique) > 1]
-    values = ", ".join(f"{name} {ranks[name]:.2f}" for name in ordered)
-    has_difference = math.isfinite(critical_difference)
+    average = test.result.average_ranks.sort_values(kind="stable")
+    ranks = {str(name): float(rank) for name, rank in average.items()}
+    groups = [[*map(str, clique)] for clique in test.result.cliques()]
+    difference, title = test.result.critical_difference, f"Average ranks on {len(test.tasks)} tasks"
     alt = (
-        f"{title}, the best first: {values}; "
-        + (f"critical difference {critical_difference:.2f}; " if has_difference else "")
+        f"{title}, the best first: {', '.join(f'{x} {rank:.2f}' for x, rank in ranks.items())}; "
+        + (f"critical difference {difference:.2f}; " if math.isfinite(difference) else "")
         + f"no significant difference: {'; '.join(map(' and '.join, groups)) or 'none'}."
     )
-    marks = _rank_marks(ranks, ordered, groups, critical_difference)
+    marks = _rank_marks(ranks, groups, difference)
     depths = [y for stroke in marks.strokes for _, y in stroke.points]
     rows = min(depths) - 0.7, max(depths) + 0.4
     right = max(x for stroke in marks.strokes for x, _ in stroke.points)
@@ -820,13 +784,10 @@ class _Marks(NamedTuple):
 
 
 def _rank_marks(
-    ranks: Mapping[str, float],
-    ordered: Sequence[str],
-    groups: Sequence[Sequence[str]],
-    critical_difference: float,
+    ranks: Mapping[str, float], groups: Sequence[Sequence[str]], critical_difference: float
 ) -> _Marks:
     """Return the axis, the critical difference, a bar with a dot per method, and the names."""
-    last = len(ranks)
+    ordered, last = [*ranks], len(ranks)
     strokes, dots = [_Stroke([(1, 0), (last, 0)])], []
     texts: list[Any] = []
     for tick in range(1, last + 1, math.ceil(last / 10)):
