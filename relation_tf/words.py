@@ -20,7 +20,7 @@ def number(value: float | None, digits: int = 0) -> str:
     if value is None or math.isnan(value):
         return "–"
     # Means that differ by errors of summation are rounded alike.
-    return f"{float(f'{value:.14g}'):z,.{digits}f}".replace("-", "−").replace("inf", "∞")
+    return f"{float(f'{value:.15g}'):z,.{digits}f}".replace("-", "−").replace("inf", "∞")
 
 
 def signed(value: float, digits: int = 2) -> str:
