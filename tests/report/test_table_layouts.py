@@ -314,8 +314,10 @@ def test_formats_of_files(tmp_path):
         "lines.jsonl": "\n".join(map(json.dumps, rows)),
         "list.json": json.dumps(rows),
         "spaces.txt": LONG.replace(",", "   ").replace("\n", "  \n"),
-        "R.txt": "".join(f"{i or ''} {line}\n".lstrip().replace(",", " ")
-                         for i, line in enumerate(LONG.split("\n")[:5])),
+        "R.txt": "".join(
+            f"{i or ''} {line}\n".lstrip().replace(",", " ")
+            for i, line in enumerate(LONG.split("\n")[:5])
+        ),
     }.items():
         assert scores(read(tmp_path, content, name=name)) == expected, name
     pd.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
