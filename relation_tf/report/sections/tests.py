@@ -757,7 +757,7 @@ def diagram_of(part: Comparison) -> Picture | None:
     names = label_width(styles) + _LABEL
     return Picture(
         "ranks",
-        "Average ranks; bars join methods that do not differ significantly.",
+        "Average ranks; a bar joins the methods with a dot on it, which do not differ significantly.",
         [Panel(title, alt, partial(_draw_ranks, marks, (1, right), rows, ranks, styles))],
         size=(_AXIS + 2 * names, 0.35 + _ROW * (rows[1] - rows[0])),
         left=names,
