@@ -236,7 +236,11 @@ def understand(
     replicate: Replicate = "seed"
     if "seed" not in columns and "fold" in seed:
         replicate = "fold"
-    if "seed" not in columns and seed in _ITEMS and {*map(parsed, long["score"])} <= {0, 1}:
+    if (
+        "seed" not in columns
+        and seed in _ITEMS
+        and {x for x in map(parsed, long["score"]) if x == x} <= {0, 1}
+    ):
         replicate = "item"
     unused = [name for name in found.others if found.cells[name].nunique() > 1]
     sizes = long.groupby(["task", "method"], dropna=False)["seed"].nunique()
