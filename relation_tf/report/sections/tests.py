@@ -49,12 +49,12 @@ from relation_tf.stats import (
     PairwiseResult,
     SignedRankResult,
     StratifiedResult,
-    WelchResult,
     pairwise_result,
 )
 from relation_tf.stats.comparisons import NOT_SIGNIFICANT, name_pairs, table_of_pairs
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.over_tasks import FEW_TASKS
+from relation_tf.stats.pair_tests import TTestResult
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
 from relation_tf.stats.samples import control_first, rank_samples, unequal_spread
 from relation_tf.terminal import advance
@@ -73,7 +73,7 @@ _PAIR_COLUMNS = [
 ]
 _OVER_TASKS = ["a", "b", "statistic", "pvalue", "effect_size", "effect_low", "effect_high",
                "significant", "better"]  # fmt: skip
-_OF_MEANS = WelchResult | CorrectedTResult | McNemarResult
+_OF_MEANS = TTestResult | McNemarResult
 _MOST_NAMED = 6  # tasks in one warning
 
 
