@@ -67,8 +67,8 @@ class ComparisonOptions:
     )
     same_unit: bool = option(
         False,
-        "All tasks have one unit, such as normalized scores: add interquartile means, performance "
-        "profiles and the probability of improvement.",
+        "All tasks have one unit, such as normalized scores: for seeds, add interquartile means, "
+        "performance profiles and the probability of improvement.",
     )
     drop_failed: bool = option(
         False,

@@ -49,10 +49,10 @@ from relation_tf.stats import (
     PairwiseResult,
     SignedRankResult,
     StratifiedResult,
-    WelchResult,
 )
 from relation_tf.stats.comparisons import NOT_SIGNIFICANT
 from relation_tf.stats.over_tasks import FEW_TASKS
+from relation_tf.stats.pair_tests import TTestResult
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
 from relation_tf.stats.samples import unequal_spread
 from relation_tf.terminal import advance
@@ -71,7 +71,7 @@ _PAIR_COLUMNS = [
 ]
 _OVER_TASKS = ["a", "b", "statistic", "pvalue", "effect_size", "effect_low", "effect_high",
                "significant", "better"]  # fmt: skip
-_OF_MEANS = WelchResult | CorrectedTResult | McNemarResult
+_OF_MEANS = TTestResult | McNemarResult
 _MOST_NAMED = 6  # tasks in one warning
 
 
@@ -760,7 +760,7 @@ def diagram_of(part: Comparison) -> Picture | None:
     names = label_width(styles) + _LABEL
     return Picture(
         "ranks",
-        "Average ranks; bars join methods that do not differ significantly.",
+        "Average ranks; a bar joins methods (dots) that do not differ significantly.",
         [Panel(title, alt, partial(_draw_ranks, marks, (1, right), rows, ranks, styles))],
         size=(_AXIS + 2 * names, 0.35 + _ROW * (rows[1] - rows[0])),
         left=names,
