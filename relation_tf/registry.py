@@ -330,9 +330,9 @@ class Procedure:
     Attributes:
         function: The test. `"all-pairs"`: of `{method: scores}`; `"against-control"`: also
             `control=`; `"over-tasks"`: of `{task: {method: scores}}`. All take `alpha=` and
-            `higher_is_better=`. The result has `pvalue` and optionally `statistic`, as in SciPy:
-            k x k arrays of all pairs, or one number per method other than the control, in the
-            order of the samples.
+            `higher_is_better=`. The result is that of `relation_tf.stats.pairwise_result`; over
+            tasks, its `pairs()` has the columns `a`, `b`, `statistic`, `pvalue`, `significant`
+            and `better`.
         compares: Compared methods or tasks.
         title: Name in sentences and tables, such as `"Steel-Dwass"`.
         symbol: Symbol of its statistic, such as `"W*"`.

@@ -19,7 +19,8 @@ def number(value: float | None, digits: int = 0) -> str:
     """
     if value is None or math.isnan(value):
         return "–"
-    return f"{value:z,.{digits}f}".replace("-", "−").replace("inf", "∞")
+    # Means that differ by errors of summation are rounded alike.
+    return f"{float(f'{value:.15g}'):z,.{digits}f}".replace("-", "−").replace("inf", "∞")
 
 
 def signed(value: float, digits: int = 2) -> str:

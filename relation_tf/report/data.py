@@ -132,11 +132,14 @@ class Comparison:
 
     @cached_property
     def aggregates(self) -> pd.DataFrame:
-        """Estimates over tasks that are declared to have one unit; else empty."""
+        """Estimates over tasks that are declared to have one unit; else empty.
+
+        Their bootstrap needs independent scores: those of folds are not.
+        """
         scores = self.scores
-        known = scores.same_unit and scores.comparable and len(scores.common) > 1
         sizes = [len(x) for methods in scores.common.values() for x in methods.values()]
-        known = known and not scores.paired and min(sizes) > 1  # else there is nothing to resample
+        known = scores.same_unit and scores.comparable and not scores.paired
+        known = known and len(scores.common) > 1 and min(sizes) > 1
         return aggregates(scores) if known else pd.DataFrame()
 
     @cached_property

@@ -67,8 +67,8 @@ class ComparisonOptions:
     )
     same_unit: bool = option(
         False,
-        "All tasks have one unit, such as normalized scores: add interquartile means, performance "
-        "profiles and the probability of improvement.",
+        "All tasks have one unit, such as normalized scores: for seeds, add interquartile means, "
+        "performance profiles and the probability of improvement.",
     )
     drop_failed: bool = option(
         False,
@@ -165,6 +165,9 @@ class ComparisonOptions:
         if self.failed_as is not None and not abs(self.failed_as) <= LARGEST_SCORE:
             fault = f"must be a number of at most {LARGEST_SCORE:g} in size. Received: "
             raise OptionError("failed_as", f"{fault}{self.failed_as:g}")
+        if isinstance(self.columns, str):
+            fault = f"must be a mapping, such as {{'task': 'dataset'}}. Received: {self.columns!r}"
+            raise OptionError("columns", fault)
         for name in self.columns or ():
             if name not in COLUMNS:
                 raise OptionError(

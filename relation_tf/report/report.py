@@ -264,7 +264,7 @@ def make_report(
         - Preliminary: 0 of 180 runs are done, 180 not done.
         - No results yet.
         <BLANKLINE>
-        No verdict yet: no task has two seeds of attention-64 and of another method.
+        No verdict yet: no task has two scores of attention-64 and of another method.
     """
     results = _read(results)
     suite = results.suite

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from relation_tf.config.families import Family
 from relation_tf.errors import (
+    DataError,
     OptionError,
     SuiteError,
     did_you_mean,
@@ -40,14 +41,21 @@ from relation_tf.report.table_files import read_table_file
 from relation_tf.report.text import Statement, state
 from relation_tf.settings import first_fault
 from relation_tf.stats.directions import Direction, read_name
-from relation_tf.stats.samples import SYNONYMS, Replicate, words_of
+from relation_tf.stats.samples import (
+    SYNONYMS,
+    Replicate,
+    Samples,
+    TaskSamples,
+    has_groups,
+    words_of,
+)
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
 
-ScoreSource: TypeAlias = "Results | pd.DataFrame | str | Path"
+ScoreSource: TypeAlias = "Results | pd.DataFrame | TaskSamples | Samples | str | Path"
 FAILS_CHECKS = "(fails checks)"
 """Mark of a method whose custom layer fails its checks."""
 
@@ -127,8 +135,9 @@ def read_source(
     Args:
         source: A suite's folder or its `Results`; a folder with a report's `scores.csv`; a file of
             `relation_tf.report.table_files` or a `pandas.DataFrame` with a table in any layout of
-            `relation_tf.report.table_layouts`. A seed with several rows, one per `metric`, has
-            their mean as score.
+            `relation_tf.report.table_layouts`; or the samples of a test, `{method: scores}` or
+            `{task: {method: scores}}`, with scores of seeds. A seed with several rows, one per
+            `metric`, has their mean as score.
         label: Name of the source, by default of its folder or file.
         number: Position of the source, used in the name of a data frame.
         options: Names of columns of tables, and the split.
@@ -138,6 +147,11 @@ def read_source(
         DataError: If a file or table has invalid scores; the message names the line.
     """
     options = options or ComparisonOptions()
+    if isinstance(source, Mapping):
+        tasks = source if has_groups(source) else {"score": source}
+        lists = [(task, name, xs) for task, by in tasks.items() for name, xs in by.items()]
+        rows = [(task, name, i, x) for task, name, xs in lists for i, x in enumerate(xs)]
+        source = pd.DataFrame(rows, columns=[*KEY, "score"])
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
         if source.columns.nlevels > 1:  # such as of `DataFrame.pivot`
@@ -147,7 +161,11 @@ def read_source(
         rows = [f"{name}, row {index!r}" for index in source.index]
         if any(source.index.names) or source.index.inferred_type == "string":
             source = source.reset_index(allow_duplicates=True)  # such as the names of datasets
-        read = read_table(source.set_axis(rows), "the table", options)
+        try:
+            read = read_table(source.set_axis(rows), "the table", options)
+        except DataError as error:
+            python = "; in Python, `--columns task=NAME` is `columns={'task': 'NAME'}`"
+            raise DataError(f"{error}{python * ('--columns' in str(error))}") from error
         return LoadedScores(
             label or name,
             read.scores,

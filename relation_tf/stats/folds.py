@@ -237,7 +237,7 @@ def mcnemar_holm(
         _differences(groups[i], groups[j]) for i, j in index_pairs(len(groups), control is not None)
     ]
     # Right only with the second method, or only with the first one.
-    pvalues = [mcnemar(x < 0, x > 0, np.ones(x.size)).pvalue if x.size else 1.0 for x in unlike]
+    pvalues = [mcnemar(x < 0, x > 0, np.ones(x.size)).pvalue if x.size > 1 else 1.0 for x in unlike]
     result = pairwise_result(
         PROCEDURES["mcnemar" if control is None else "mcnemar-control"],
         ranked,

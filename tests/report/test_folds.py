@@ -144,6 +144,26 @@ def test_a_report_on_items_is_read_as_such(tmp_path):
     assert only_comparison(tmp_path).scores.replicate == "item"
 
 
+def test_a_failed_item_is_left_out():
+    scores = items().astype(object)
+    scores.loc[3, "a"] = "failed"
+    part = only_comparison(scores)
+    assert part.scores.replicate == "item"
+    assert part.pvalues["n_a"].tolist() == [199, 199, 200]
+
+
+def test_one_common_item_is_not_tested():
+    scores = items()[["item", "a", "b"]].astype(object)
+    scores.loc[1:, "b"] = ""
+    scores.loc[0, "b"] = 1 - scores.loc[0, "a"]
+    rows = scores.assign(c=items()["c"])
+    assert only_comparison(rows).tests["score"].pvalue.loc["a", "b"] == 1
+
+
+def test_folds_and_items_have_no_bootstrap_of_seeds():
+    assert only_comparison(table(["A", "B"]), same_unit=True).aggregates.empty
+
+
 def test_another_score_than_0_and_1_has_no_test_of_items():
     with pytest.raises(OptionError, match="0 or 1 on the same items"):
         compare(table(), test="mcnemar")

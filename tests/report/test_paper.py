@@ -6,7 +6,7 @@ import html
 import json
 import math
 import re
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.report import compare
 from relation_tf.report.sections.paper import CITED, sentences_for_paper
 from relation_tf.report.text import environment, references, state
-from relation_tf.stats import friedman_wilcoxon, steel_dwass, stratified_steel_dwass
+from relation_tf.stats import friedman_wilcoxon, steel_dwass, stratified_steel_dwass, welch
 from relation_tf.words import limit
 
 
@@ -45,7 +45,7 @@ def test_one_task():
     result = steel_dwass({name: own["score"] for name, own in scores.groupby("method")})
     assert (said["compared"]["tasks"], said["compared"]["seeds"]) == (["A"], [6, 6])
     assert (said["test"]["test"], said["test"]["pvalues"]) == ("Steel-Dwass", "monte-carlo")
-    assert "scope" not in said
+    assert said["scope"]["over"] == "seed"
     effects = result.effect_sizes().set_index(["a", "b"])
     intervals = result.confidence_interval().set_index(["a", "b"])
     found = said["found"]["found"]
@@ -186,7 +186,7 @@ def test_the_metric_and_its_direction_are_named(metric, options, lower):
 def test_a_plugins_test_is_not_said_to_be_two_sided():
     @register_procedure("one-sided", compares="all-pairs", title="One-sided", symbol="t")
     def one_sided(samples, alpha=0.05, *, higher_is_better=True):
-        return SimpleNamespace(pvalue=[0.01, 0.02, 0.03])
+        return replace(welch(samples, alpha), procedure=PROCEDURES["one-sided"])
 
     try:
         pages = [compare(table(["A"], 6), test=name).markdown() for name in ("one-sided", "welch")]
@@ -292,7 +292,8 @@ def test_p_is_stated_also_without_a_significant_pair(seeds):
 ])  # fmt: skip
 def test_name_of_a_test_in_a_sentence(name, words):
     values = {"cite": [], "by_task": 0, "control": None, "pvalues": "", "drawn": None}
-    assert words in str(state("paper_test", test=PROCEDURES[name].title, alpha=0.05, **values))
+    values |= {"test": PROCEDURES[name].title, "alpha": 0.05, "shares": [], "units": False}
+    assert words in str(state("paper_test", **values))
 
 
 def test_an_infinite_f_is_left_out():

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.errors import OptionError, SuiteError, UnknownNameError
 from relation_tf.registry import (
     METRICS,
     PROCEDURES,
@@ -21,6 +20,8 @@ from relation_tf.registry import (
 )
 from relation_tf.report import compare, make_report
 from relation_tf.report.blocks import Column, Paper, Paragraph, Row, Section, Table
+from relation_tf.stats import pairwise_result
+from relation_tf.stats.samples import rank_samples
 from tests.report.conftest import better, content
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
@@ -107,11 +108,11 @@ def table(table_of):
 
 
 def test_a_procedure_of_another_library(table):
-    """SciPy's tests return only `pvalue` and `statistic`."""
-
     @register_procedure("tukey", compares="all-pairs", title="Tukey's HSD", symbol="d")
-    def tukey(samples, alpha, higher_is_better):
-        return stats.tukey_hsd(*samples.values())
+    def tukey(samples, **options):
+        result, pairs = stats.tukey_hsd(*samples.values()), np.triu_indices(len(samples), 1)
+        found = -result.statistic[pairs], result.pvalue[pairs]
+        return pairwise_result(PROCEDURES["tukey"], rank_samples(samples), *found, **options)
 
     source = table({"a": 0.5, "b": 0.505, "c": 0.8})
     report = compare(source, test="tukey")
@@ -129,30 +130,22 @@ def test_a_procedure_of_another_library(table):
         assert absent not in details
 
 
-@pytest.mark.parametrize("statistic", [[3.0], [-3.0], None])
-def test_another_library_need_not_sign_its_statistic(table_of, statistic):
-    """Statistics of unknown sign get that of the difference in ranks, or else in means."""
-
+def test_a_result_without_pairs_is_refused(table):
     @register_procedure("theirs", compares="all-pairs", title="Theirs", symbol="t")
     def theirs(samples, alpha, higher_is_better):
-        own = {} if statistic is None else {"statistic": statistic}
-        return SimpleNamespace(pvalue=[0.001], **own)
+        return stats.tukey_hsd(*samples.values())
 
-    report = compare(
-        table_of({"x": {"a": [1, 2, 3], "b": [4, 5, 6]}, "y": {"a": [1, 9], "b": [2, 3]}}),
-        test="theirs",
-    )
-    pvalues = report.tables["pvalues"]
-    assert pvalues["better"].tolist() == ["b", "a"]
-    shown = [] if statistic is None else [3, -3]
-    assert pvalues["statistic"].dropna().tolist() == shown
+    with pytest.raises(OptionError, match="test: must return a result with pairs"):
+        compare(table({"a": 0.5, "b": 0.8}), test="theirs").markdown()
 
 
 def test_a_procedure_with_a_control(table):
     @register_procedure("dunnett", compares="against-control", title="Dunnett's test", symbol="t")
-    def dunnett(samples, control, alpha, higher_is_better):
+    def dunnett(samples, control, **options):
         others = [own for name, own in samples.items() if name != control]
-        return stats.dunnett(*others, control=samples[control], rng=0)
+        result = stats.dunnett(*others, control=samples[control], rng=0)
+        ranked, found = rank_samples(samples, control), (result.statistic, result.pvalue)
+        return pairwise_result(PROCEDURES["dunnett"], ranked, *found, control=control, **options)
 
     source = table({"a": 0.5, "b": 0.505, "c": 0.8})
     report = compare(source, control="b", test="dunnett")

@@ -403,3 +403,23 @@ def test_a_test_of_all_pairs_is_refused_for_a_suite_with_a_control(suite_of, fab
     message = r"there is a control, baseline\. Tests with a control: .*welch-control"
     with pytest.raises(SuiteError, match=message):
         compare(folder, test="welch")
+
+
+def test_samples_of_a_test_are_a_source():
+    one = {"a": [0.5, 0.6, 0.7], "b": [0.8, 0.9, 1.0, 1.1]}
+    for source, tasks in ((one, ["score"]), ({"x": one, "y": one}, ["x", "y"])):
+        read = compare(source).data.scores
+        assert (read.tasks, read.methods) == (tasks, ["a", "b"])
+        assert read.samples(tasks[0]) == one
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, r"columns=\{'task': 'NAME'\}`$"),
+        ({"columns": "task=a"}, r"mapping.*Received: 'task=a'"),
+    ],
+)
+def test_errors_name_options_of_python(options, said):
+    with pytest.raises((DataError, OptionError), match=said):
+        compare(pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.4]}), **options)

@@ -119,14 +119,9 @@ def profiles(scores: Scores) -> pd.DataFrame:
 
 
 def _by_method(scores: Scores) -> Estimates:
-    """Return the finite scores of each method on the tasks that all methods have."""
-    found: Estimates = {}
-    for task, methods in scores.common.items():
-        for name, values in methods.items():
-            if np.isfinite(values).all():
-                found.setdefault(name, {})[task] = [*values]
-    whole = [name for name, tasks in found.items() if len(tasks) == len(scores.common)]
-    return {name: found[name] for name in whole}
+    """Return the scores of each method on the tasks that all methods have."""
+    names = next(iter(scores.common.values()), {})
+    return {name: {task: [*x[name]] for task, x in scores.common.items()} for name in names}
 
 
 def profile(table: pd.DataFrame, styles: Mapping[str, Style], unit: str) -> Picture:

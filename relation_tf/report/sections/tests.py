@@ -6,7 +6,7 @@ import inspect
 import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 from types import MappingProxyType
@@ -49,14 +49,12 @@ from relation_tf.stats import (
     PairwiseResult,
     SignedRankResult,
     StratifiedResult,
-    WelchResult,
-    pairwise_result,
 )
-from relation_tf.stats.comparisons import NOT_SIGNIFICANT, name_pairs, table_of_pairs
-from relation_tf.stats.design import samples_needed
+from relation_tf.stats.comparisons import NOT_SIGNIFICANT
 from relation_tf.stats.over_tasks import FEW_TASKS
+from relation_tf.stats.pair_tests import TTestResult
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
-from relation_tf.stats.samples import control_first, rank_samples, unequal_spread
+from relation_tf.stats.samples import unequal_spread
 from relation_tf.terminal import advance
 from relation_tf.words import format_level, limit, pvalue_only, signed
 
@@ -73,7 +71,7 @@ _PAIR_COLUMNS = [
 ]
 _OVER_TASKS = ["a", "b", "statistic", "pvalue", "effect_size", "effect_low", "effect_high",
                "significant", "better"]  # fmt: skip
-_OF_MEANS = WelchResult | CorrectedTResult | McNemarResult
+_OF_MEANS = TTestResult | McNemarResult
 _MOST_NAMED = 6  # tasks in one warning
 
 
@@ -123,58 +121,19 @@ def _test(scores: Scores, task: str) -> PairwiseResult | None:
     except ValueError as error:  # such as a test of other scores
         fault = f"cannot be {procedure.title} on {task}: {error}"
         raise OptionError("test", fault) from error
-    _check_level("test", result, scores)
-    if isinstance(result, PairwiseResult):
-        return result
-    return _adapt(result, samples, procedure, **options)
+    _check_result("test", result, scores)
+    return result
 
 
-def _check_level(option: str, result: Any, scores: Scores) -> None:
-    """Check that a test has used the level of the report, if its result names one."""
+def _check_result(option: str, result: Any, scores: Scores) -> None:
+    """Check that a test has returned pairs, and used the level of the report, if it names one."""
+    if not hasattr(result, "pairs"):
+        fault = "must return a result with pairs, such as that of relation_tf.stats.pairwise_result"
+        raise OptionError(option, f"{fault}. Received: {type(result).__name__}")
     level = getattr(result, "alpha", scores.alpha)
     if level != scores.alpha:
         fault = f"must return a result at the level alpha = {scores.alpha:g}. Received: alpha = "
         raise OptionError(option, f"{fault}{level:g}")
-
-
-def _adapt(
-    result: Any,
-    samples: dict[Any, list[float]],
-    procedure: Procedure,
-    *,
-    alpha: float,
-    higher_is_better: bool,
-    control: str | None = None,
-) -> PairwiseResult:
-    """Convert another library's result with `pvalue` and, if present, `statistic`.
-
-    The statistic can have any sign, or none: it gets the sign of the difference.
-    """
-    ranked = rank_samples(control_first(samples, control), higher_is_better=higher_is_better)
-    count, fewest = len(samples), int(ranked.sizes.min())
-    pvalue = _values_of_pairs(result.pvalue, count)
-    bound = procedure.attainable_pvalue
-    unknown = np.full(pvalue.size, np.nan)
-    statistic = np.abs(_values_of_pairs(getattr(result, "statistic", unknown), count))
-    unsigned = pairwise_result(
-        procedure,
-        ranked,
-        unknown,
-        pvalue,
-        alpha=alpha,
-        higher_is_better=higher_is_better,
-        control=control,
-        attainable_pvalue=0.0 if bound is None else bound(count, fewest),
-        seeds_needed=0 if bound is None else samples_needed(partial(bound, count), alpha),
-    )
-    names, values = list(ranked.scores), unsigned.directions() * statistic
-    return replace(unsigned, statistic=table_of_pairs(values, names, control is not None))
-
-
-def _values_of_pairs(values: Any, num_methods: int) -> Any:
-    """Return another library's values, one per pair or a square table, with one per pair."""
-    numbers = np.array(values, dtype=float)
-    return numbers.ravel() if numbers.ndim < 2 else numbers[np.triu_indices(num_methods, 1)]
 
 
 def procedure_label(procedure: Procedure, control: str | None) -> str:
@@ -318,11 +277,8 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     if "higher_is_better" in inspect.signature(procedure.function).parameters:
         options["higher_is_better"] = True  # the samples are turned
     result = procedure.function(samples, **options)
-    _check_level("test_over_tasks", result, scores)
-    if hasattr(result, "pairs"):
-        pairs = result.pairs()
-    else:
-        pairs = _adapted_pairs(result, samples, scores.alpha, options.get("control"))
+    _check_result("test_over_tasks", result, scores)
+    pairs = result.pairs()
     if "statistic" not in pairs:
         pairs["statistic"] = pairs["rank_a"] - pairs["rank_b"]
     if hasattr(result, "effect_sizes") and not isinstance(result, SignedRankResult):
@@ -334,29 +290,6 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     left_out = [task for task in scores.by_network if task not in common]
     pairs = pairs.reindex(columns=_OVER_TASKS)
     return OverTasks(procedure, result, pairs, [*common], left_out, notes, depends)
-
-
-def _adapted_pairs(
-    result: Any, samples: dict[Any, dict[str, Any]], alpha: float, control: str | None
-) -> pd.DataFrame:
-    """Return the pairs of another library's result with `pvalue` and, if present, `statistic`.
-
-    The better method of a significant pair is the one with the higher average rank of its means; it
-    gives the statistic its sign.
-    """
-    means = pd.DataFrame(samples).map(np.mean)
-    ranks = means.rank().mean(axis=1)
-    names = [*control_first(dict.fromkeys(ranks.index), control)]
-    pairs = name_pairs(names, control is not None)
-    unknown = np.full(len(pairs), np.nan)
-    pairs["pvalue"] = _values_of_pairs(result.pvalue, len(names))
-    pairs["significant"] = pairs["pvalue"] < alpha
-    difference = pairs["b"].map(ranks) - pairs["a"].map(ranks)
-    statistic = _values_of_pairs(getattr(result, "statistic", unknown), len(names))
-    pairs["statistic"] = np.sign(difference) * np.abs(statistic)
-    higher = np.where(difference > 0, pairs["b"], pairs["a"])
-    pairs["better"] = pd.Series(higher, dtype=object).where(pairs["significant"], None)
-    return pairs
 
 
 class Outcome(NamedTuple):
@@ -795,75 +728,39 @@ def _table_over_tasks(test: OverTasks, part: Comparison) -> Table:
     return Table("Pairs of methods over all tasks", columns, rows, paper=paper)
 
 
-def diagram_of(part: Comparison) -> Picture | None:
-    """Return the critical difference diagram of a comparison; None without average ranks."""
-    test = part.over_tasks
-    if test is None or test.ranks is None:
-        return None
-    return rank_diagram(
-        {str(name): float(rank) for name, rank in test.result.average_ranks.items()},
-        [[*map(str, clique)] for clique in test.result.cliques()],
-        test.result.critical_difference,
-        f"Average ranks on {len(test.tasks)} tasks",
-        part.report.styles,
-    )
-
-
 _AXIS, _BAR, _LABEL = 2.6, 0.4, 0.36  # axis in inches; distances of bars and labels in rows
 
 
-def rank_diagram(
-    ranks: Mapping[str, float],
-    cliques: Sequence[Sequence[str]],
-    critical_difference: float,
-    title: str,
-    styles: Mapping[str, Style],
-) -> Picture | None:
-    """Return a critical difference diagram: methods on an axis of ranks, and their groups under it.
+def diagram_of(part: Comparison) -> Picture | None:
+    """Return the critical difference diagram of a comparison; None without average ranks.
 
-    Args:
-        ranks: Method -> its average rank; 1 is the best.
-        cliques: Groups of methods that do not differ significantly.
-        critical_difference: Smallest significant difference between average ranks, drawn above the
-            axis; NaN for a test without one.
-        title: Title.
-        styles: Style of each method.
-
-    Returns:
-        The picture, or None for fewer than two methods.
-
-    Example:
-        >>> from relation_tf.report.drawing import styles
-        >>> ranks = {"mlp": 2.8, "attention": 1.7, "relation": 1.5}
-        >>> cliques = [["relation", "attention"]]
-        >>> picture = rank_diagram(ranks, cliques, 1.05, "Average ranks", styles(list(ranks)))
-        >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        Average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical difference
-        1.05; no significant difference: relation and attention.
+    Methods are on an axis of ranks. Each bar under it joins methods that do not differ
+    significantly, with a dot for each of them.
 
     References:
         J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
         Machine Learning Research 7, 1-30.
     """
-    if len(ranks) < 2:
+    test, styles = part.over_tasks, part.report.styles
+    if test is None or test.ranks is None:
         return None
-    ordered = sorted(ranks, key=lambda name: ranks[name])
-    groups = [[name for name in ordered if name in clique] for clique in cliques if len(clique) > 1]
-    values = ", ".join(f"{name} {ranks[name]:.2f}" for name in ordered)
-    has_difference = math.isfinite(critical_difference)
+    average = test.result.average_ranks.sort_values(kind="stable")
+    ranks = {str(name): float(rank) for name, rank in average.items()}
+    groups = [[*map(str, clique)] for clique in test.result.cliques()]
+    difference, title = test.result.critical_difference, f"Average ranks on {len(test.tasks)} tasks"
     alt = (
-        f"{title}, the best first: {values}; "
-        + (f"critical difference {critical_difference:.2f}; " if has_difference else "")
+        f"{title}, the best first: {', '.join(f'{x} {rank:.2f}' for x, rank in ranks.items())}; "
+        + (f"critical difference {difference:.2f}; " if math.isfinite(difference) else "")
         + f"no significant difference: {'; '.join(map(' and '.join, groups)) or 'none'}."
     )
-    marks = _rank_marks(ranks, ordered, groups, critical_difference)
+    marks = _rank_marks(ranks, groups, difference)
     depths = [y for stroke in marks.strokes for _, y in stroke.points]
     rows = min(depths) - 0.7, max(depths) + 0.4
     right = max(x for stroke in marks.strokes for x, _ in stroke.points)
     names = label_width(styles) + _LABEL
     return Picture(
         "ranks",
-        "Average ranks; bars join methods that do not differ significantly.",
+        "Average ranks; a bar joins methods (dots) that do not differ significantly.",
         [Panel(title, alt, partial(_draw_ranks, marks, (1, right), rows, ranks, styles))],
         size=(_AXIS + 2 * names, 0.35 + _ROW * (rows[1] - rows[0])),
         left=names,
@@ -890,13 +787,10 @@ class _Marks(NamedTuple):
 
 
 def _rank_marks(
-    ranks: Mapping[str, float],
-    ordered: Sequence[str],
-    groups: Sequence[Sequence[str]],
-    critical_difference: float,
+    ranks: Mapping[str, float], groups: Sequence[Sequence[str]], critical_difference: float
 ) -> _Marks:
     """Return the axis, the critical difference, a bar with a dot per method, and the names."""
-    last = len(ranks)
+    ordered, last = [*ranks], len(ranks)
     strokes, dots = [_Stroke([(1, 0), (last, 0)])], []
     texts: list[Any] = []
     for tick in range(1, last + 1, math.ceil(last / 10)):
