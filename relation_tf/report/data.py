@@ -68,7 +68,7 @@ from relation_tf.report.sections.tests import (
     spread_warnings,
 )
 from relation_tf.report.sections.tuning import tuning_caveats
-from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge
+from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge, only_tested
 from relation_tf.report.text import Statement, in_markup, state
 from relation_tf.stats import PairwiseResult
 from relation_tf.tasks.metrics import find_metric
@@ -181,7 +181,7 @@ class Comparison:
         lost = mostly_lost(self.scores, self.collapsed, self.failed)
         if lost and {*self.scores.table["method"]} <= {*lost}:
             return state("none_learned", tasks=len(self.scores.main_tasks))
-        if self.verdicts is None or (self.outcome and not self.verdicts.tasks):
+        if self.verdicts is None or only_tested(self):
             return leading(self, lost)
         return headline(self, self.verdicts)
 
