@@ -189,14 +189,12 @@ class Comparison:
         """A statement on the tasks whose direction is only assumed, if there are any."""
         directions, main = self.scores.directions, self.scores.main_tasks
         tasks = [x for x in main if x in directions and directions[x].origin == "assumed"]
-        option = option if len(tasks) == len(main) else ""
         return [state("higher_assumed", tasks=tasks, of=len(main), option=option)] if tasks else []
 
     @property
     def headlines(self) -> list[Statement]:
         """The headline, if there is one, and `assumed`."""
-        assumed = self.assumed("--lower-is-better all")
-        return [self.headline, *assumed] if self.headline else []
+        return [self.headline, *self.assumed("--lower-is-better all")] if self.headline else []
 
     @cached_property
     def caveats(self) -> list[Statement]:

@@ -14,7 +14,7 @@ import re
 import shlex
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
+from typing import Any, NamedTuple, NoReturn, get_args
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,6 @@ from relation_tf.stats.directions import read_name
 from relation_tf.stats.samples import ITEMS, SYNONYMS, Replicate, words_of
 from relation_tf.words import count
 
-Key: TypeAlias = Literal["task", "method", "seed", "score", "metric", "split", "diverged"]
 ROW = "#"
 """Name for the number of the row, in place of a column."""
 
@@ -688,8 +687,6 @@ def has_spread(cell: Any) -> bool:
 def unmarked(cell: Any) -> str:
     """Return the text of a cell without marks of Markdown and LaTeX."""
     text = str(cell).strip().strip("*†‡")
-    while "\\" in text or "$" in text:
-        before, text = text, _LATEX.sub(r"\1", text.replace("$", "").replace("\\%", "%")).strip()
-        if text == before:
-            break
-    return text
+    if "\\" in text or "$" in text:
+        text = _LATEX.sub(r"\1", _LATEX.sub(r"\1", text.replace("$", "").replace("\\%", "%")))
+    return text.strip()
