@@ -68,7 +68,7 @@ from relation_tf.report.sections.tests import (
     spread_warnings,
 )
 from relation_tf.report.sections.tuning import tuning_caveats
-from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge
+from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge, only_tested
 from relation_tf.report.text import Statement, in_markup, state
 from relation_tf.stats import PairwiseResult
 from relation_tf.tasks.metrics import find_metric
@@ -181,7 +181,7 @@ class Comparison:
         lost = mostly_lost(self.scores, self.collapsed, self.failed)
         if lost and {*self.scores.table["method"]} <= {*lost}:
             return state("none_learned", tasks=len(self.scores.main_tasks))
-        if self.verdicts is None or (self.outcome and not self.verdicts.tasks):
+        if self.verdicts is None or only_tested(self):
             return leading(self, lost)
         return headline(self, self.verdicts)
 
@@ -189,14 +189,12 @@ class Comparison:
         """A statement on the tasks whose direction is only assumed, if there are any."""
         directions, main = self.scores.directions, self.scores.main_tasks
         tasks = [x for x in main if x in directions and directions[x].origin == "assumed"]
-        option = option if len(tasks) == len(main) else ""
         return [state("higher_assumed", tasks=tasks, of=len(main), option=option)] if tasks else []
 
     @property
     def headlines(self) -> list[Statement]:
         """The headline, if there is one, and `assumed`."""
-        assumed = self.assumed("--lower-is-better all")
-        return [self.headline, *assumed] if self.headline else []
+        return [self.headline, *self.assumed("--lower-is-better all")] if self.headline else []
 
     @cached_property
     def caveats(self) -> list[Statement]:

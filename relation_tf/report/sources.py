@@ -41,21 +41,14 @@ from relation_tf.report.table_files import read_table_file
 from relation_tf.report.text import Statement, state
 from relation_tf.settings import first_fault
 from relation_tf.stats.directions import Direction, read_name
-from relation_tf.stats.samples import (
-    SYNONYMS,
-    Replicate,
-    Samples,
-    TaskSamples,
-    has_groups,
-    words_of,
-)
+from relation_tf.stats.samples import SYNONYMS, Replicate, has_groups, words_of
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
 
-ScoreSource: TypeAlias = "Results | pd.DataFrame | TaskSamples | Samples | str | Path"
+ScoreSource: TypeAlias = "Results | pd.DataFrame | Mapping[Any, Any] | str | Path"
 FAILS_CHECKS = "(fails checks)"
 """Mark of a method whose custom layer fails its checks."""
 

@@ -14,7 +14,7 @@ import re
 import shlex
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
+from typing import Any, NamedTuple, NoReturn, get_args
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,6 @@ from relation_tf.stats.directions import read_name
 from relation_tf.stats.samples import ITEMS, SYNONYMS, Replicate, words_of
 from relation_tf.words import count
 
-Key: TypeAlias = Literal["task", "method", "seed", "score", "metric", "split", "diverged"]
 ROW = "#"
 """Name for the number of the row, in place of a column."""
 
@@ -253,8 +252,8 @@ def understand(
     long = long[~long["task"].astype(str).isin(left)]
     left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
     names = _words(found.named.get("seed", wide))
-    by_name = "fold" if _FOLD.search(names) else "item" if names in ITEMS else "seed"
-    replicate: Replicate = given or by_name
+    replicate: Replicate = "item" if names in ITEMS else "seed"
+    replicate = given or ("fold" if _FOLD.search(names) else replicate)
     if replicate == "item" and not _is_binary(long["score"]):
         long, replicate = _with_items(long, found), "seed"
     long = _with_seeds(long, found, is_given=given is not None)
@@ -330,9 +329,9 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
         known = [f"{word}{end}" for word in words for end in ends]
         fitting = [name for name in table.others if _words(name) in known]
         # A numbered split is a fold; `params` of scikit-learn are dicts.
-        numbers = [name for name in fitting if is_numeric(table.cells[name])]
         kept = {"split": key == "seed", "params": False}
-        fitting = [x for x in fitting if kept.get(_words(x), x in numbers) == (x in numbers)]
+        numeric = {name: is_numeric(table.cells[name]) for name in fitting}
+        fitting = [x for x in fitting if kept.get(_words(x), numeric[x]) == numeric[x]]
         if key not in table.named and fitting:
             table.named[key] = min(
                 fitting, key=lambda x: (table.cells[x].nunique() < 2, known.index(_words(x)))
@@ -688,8 +687,6 @@ def has_spread(cell: Any) -> bool:
 def unmarked(cell: Any) -> str:
     """Return the text of a cell without marks of Markdown and LaTeX."""
     text = str(cell).strip().strip("*†‡")
-    while "\\" in text or "$" in text:
-        before, text = text, _LATEX.sub(r"\1", text.replace("$", "").replace("\\%", "%")).strip()
-        if text == before:
-            break
-    return text
+    if "\\" in text or "$" in text:
+        text = _LATEX.sub(r"\1", _LATEX.sub(r"\1", text.replace("$", "").replace("\\%", "%")))
+    return text.strip()

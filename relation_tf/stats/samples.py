@@ -394,14 +394,16 @@ def words_of(name: str) -> str:
 def _with_our_names(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table or its named index with our names: `task`, `method`, `score`, and one `seed`.
 
-    A column with one of their usual names is a method instead if its numbers are fractions.
+    A column with one of their usual names is a method instead if its numbers are fractions, or
+    cannot be names of methods.
     """
     keys = {word: key for key in ("task", "method", "seed") for word in SYNONYMS[key]}
     levels = [x for x in table.index.names if words_of(str(x)) in keys and x not in table]
     table = table.reset_index(levels) if levels else table
     for name in [x for x in table if words_of(str(x)) in keys]:
         key = keys[words_of(str(name))]
-        if not (pd.to_numeric(table[name], errors="coerce").dropna() % 1).any():
+        numbers = pd.to_numeric(table[name], errors="coerce").dropna()
+        if not (numbers % 1).any() and (key != "method" or name == key or numbers.empty):
             known = name != key and key in table
             table = table.drop(columns=name) if known else table.rename(columns={name: key})
     others = [x for x in table.select_dtypes("number") if x not in ("task", "seed")]

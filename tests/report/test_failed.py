@@ -53,7 +53,8 @@ def test_the_paragraph_says_how_failed_runs_count(table_of, test, options, ranke
     report = compare(table_of({"x": {"a": A, "b": B}}), test=test, **options)
     (part,) = report.data.comparisons.values()
     said = {x.kind: x for x in sentences_for_paper(part)}
-    assert said["paper_failed"].values == {"runs": {"b": (1, ["x"])}, "ranked": ranked}
+    values = {"runs": {"b": (1, ["x"])}, "ranked": ranked, "left_out": []}
+    assert said["paper_failed"].values == values
     assert said["paper_compared"].values["seeds"] == seeds
     assert "paper_failed" not in {x.kind for x in sentences_for_paper(
         *compare(table_of({"x": {"a": A, "b": A}})).data.comparisons.values())}  # fmt: skip

@@ -60,6 +60,8 @@ def test_columns_of_long_tables_have_usual_names():
 def test_methods_can_have_names_of_keys():
     table = WIDE.rename(columns={"a": "data", "b": "run"})
     assert [*steel_dwass(table).pvalue] == ["data", "run", "c"]
+    table = (WIDE * 100).round().astype(int).rename(columns={"a": "model", "b": "system"})
+    assert [*steel_dwass(table).pvalue] == ["model", "system", "c"]
 
 
 @pytest.mark.parametrize("kind", [bool, "boolean", int, float])

@@ -408,7 +408,6 @@ def spread_warnings(part: Comparison, control: str | None) -> Iterator[Statement
             companion=welch if single in equal else "",
             control="" if control is None else shlex.quote(control),
             over_tasks=equal[-1:] == over,
-            judged=part.verdicts is not None,
         )
 
 

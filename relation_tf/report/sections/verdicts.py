@@ -308,6 +308,11 @@ def _groups(verdicts: Verdicts, mean: pd.DataFrame) -> list[dict[str, Any]]:
 # ---- What limits the headline ----
 
 
+def only_tested(part: Comparison) -> bool:
+    """Return True if methods have one score on each task: a test, but no verdicts."""
+    return part.outcome is not None and most_seeds(part.scores.table) < 2
+
+
 def caveats(part: Comparison) -> Iterator[Statement]:
     """Yield statements that limit the headline; without verdicts, only those on failed runs.
 
@@ -322,7 +327,7 @@ def caveats(part: Comparison) -> Iterator[Statement]:
     """
     verdicts, test, failed = part.verdicts, part.outcome, part.failed
     if verdicts is not None:
-        if test is not None and not verdicts.tasks:  # the headline is that of the test
+        if only_tested(part):
             yield headline(part, verdicts)
         yield from _disagreement(part, verdicts)
     if part.over_tasks is not None and part.over_tasks.depends_on_units:
