@@ -402,7 +402,7 @@ def family_sizes(suite: Suite, methods: Collection[str]) -> list[int]:
         suite: The suite.
         methods: The requested methods.
     """
-    families = [family.methods for family in families_of(suite)] or [[*methods]]
+    families = [family.methods for family in families_of(suite, methods)] or [[*methods]]
     return sorted({len({*names} & {*methods}) for names in families} - {0})
 
 

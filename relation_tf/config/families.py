@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,19 +52,25 @@ class Family:
         return Family(self.name, self.methods, **chosen)
 
 
-def families_of(suite: Suite) -> list[Family]:
+def families_of(suite: Suite, methods: Collection[str] | None = None) -> list[Family]:
     """Return the families of a suite; an empty list if all methods are one family.
 
     The lower bound is in none; the only family of a suite without other families has no name.
+
+    Args:
+        suite: The suite.
+        methods: Its methods that are compared, by default all. Families without any are left out.
+            The lower bound is compared with a single other method.
     """
     if suite.families is None and suite.lower_bound is None:
         return []
-    methods = [method for method in suite.methods() if method.name != suite.lower_bound]
-    mechanisms = {str(method.name): method.mechanism for method in methods}
-    named = {"": [*mechanisms]} if suite.families is None else blocks(suite.families, methods)
+    compared = [method for method in suite.methods() if method.name != suite.lower_bound]
+    mechanisms = {str(method.name): method.mechanism for method in compared}
+    named = {"": [*mechanisms]} if suite.families is None else blocks(suite.families, compared)
     return [
         Family(name, names).judged(mechanisms, control=suite.control, reference=suite.reference)
         for name, names in named.items()
+        if methods is None or len({*names} & {*methods}) > (not name)
     ]
 
 

@@ -90,12 +90,7 @@ def scores_of(results: Results) -> Scores:
         reference_declared=True,
         margin=suite.margin,
         splits=results.splits | dict.fromkeys(averages, split_of_averages),
-        families=[
-            family
-            for family in families_of(suite)
-            # With a lower bound and only one other method, the two are compared.
-            if len({*family.methods} & {*methods}) > (not family.name)
-        ],
+        families=families_of(suite, methods),
         margins={
             name: override.margin
             for task, override in suite.overrides.items()
