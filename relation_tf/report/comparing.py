@@ -248,8 +248,7 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
 
     Args:
         sources: Each a suite's folder or its `Results`; a folder with a report's `scores.csv`; or a
-            table of scores, a file or a `pandas.DataFrame`, long or wide, see `read_source`; or the
-            samples of a test, such as `{task: {method: scores}}`. An
+            table of scores, a file or a `pandas.DataFrame`, long or wide, see `read_source`. An
             empty score is that of a failed run; a column `diverged` says which of these runs
             diverged.
         **options: See `relation_tf.report.options.ComparisonOptions`.

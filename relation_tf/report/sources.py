@@ -41,14 +41,14 @@ from relation_tf.report.table_files import read_table_file
 from relation_tf.report.text import Statement, state
 from relation_tf.settings import first_fault
 from relation_tf.stats.directions import Direction, read_name
-from relation_tf.stats.samples import SYNONYMS, Replicate, has_groups, words_of
+from relation_tf.stats.samples import SYNONYMS, Replicate, words_of
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
 
-ScoreSource: TypeAlias = "Results | pd.DataFrame | Mapping[Any, Any] | str | Path"
+ScoreSource: TypeAlias = "Results | pd.DataFrame | str | Path"
 FAILS_CHECKS = "(fails checks)"
 """Mark of a method whose custom layer fails its checks."""
 
@@ -128,9 +128,8 @@ def read_source(
     Args:
         source: A suite's folder or its `Results`; a folder with a report's `scores.csv`; a file of
             `relation_tf.report.table_files` or a `pandas.DataFrame` with a table in any layout of
-            `relation_tf.report.table_layouts`; or the samples of a test, `{method: scores}` or
-            `{task: {method: scores}}`, with scores of seeds. A seed with several rows, one per
-            `metric`, has their mean as score.
+            `relation_tf.report.table_layouts`. A seed with several rows, one per `metric`, has
+            their mean as score.
         label: Name of the source, by default of its folder or file.
         number: Position of the source, used in the name of a data frame.
         options: Names of columns of tables, and the split.
@@ -140,11 +139,6 @@ def read_source(
         DataError: If a file or table has invalid scores; the message names the line.
     """
     options = options or ComparisonOptions()
-    if isinstance(source, Mapping):
-        tasks = source if has_groups(source) else {"score": source}
-        lists = [(task, name, xs) for task, by in tasks.items() for name, xs in by.items()]
-        rows = [(task, name, i, x) for task, name, xs in lists for i, x in enumerate(xs)]
-        source = pd.DataFrame(rows, columns=[*KEY, "score"])
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
         if source.columns.nlevels > 1:  # such as of `DataFrame.pivot`

@@ -405,14 +405,6 @@ def test_a_test_of_all_pairs_is_refused_for_a_suite_with_a_control(suite_of, fab
         compare(folder, test="welch")
 
 
-def test_samples_of_a_test_are_a_source():
-    one = {"a": [0.5, 0.6, 0.7], "b": [0.8, 0.9, 1.0, 1.1]}
-    for source, tasks in ((one, ["score"]), ({"x": one, "y": one}, ["x", "y"])):
-        read = compare(source).data.scores
-        assert (read.tasks, read.methods) == (tasks, ["a", "b"])
-        assert read.samples(tasks[0]) == one
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
