@@ -271,8 +271,8 @@ class CausalMixer(TokenMixer):
 
     Args:
         units: Width of the output, at least 1.
-        causal: If True, query i sees tokens 1 to i only. `TwoDirections` adds a second layer for the
-            other direction; `keras.layers.Bidirectional` accepts only layers of Keras.
+        causal: If True, query i sees tokens 1 to i only. `TwoDirections` adds a second layer for
+            the other direction; `keras.layers.Bidirectional` accepts only layers of Keras.
         **kwargs: As in `TokenMixer`.
     """
 
