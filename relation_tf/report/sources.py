@@ -145,11 +145,11 @@ def read_source(
             source = source.melt(ignore_index=False)
         elif source.index.name is None and words_of(str(source.columns.name)) in SYNONYMS["task"]:
             source = source.rename_axis(index="method")  # such as of a transposed table
-        rows = [f"{name}, row {index!r}" for index in source.index]
+        labels = [f"{name}, row {index!r}" for index in source.index]
         if any(source.index.names) or source.index.inferred_type == "string":
             source = source.reset_index(allow_duplicates=True)  # such as the names of datasets
         try:
-            read = read_table(source.set_axis(rows), "the table", options)
+            read = read_table(source.set_axis(labels), "the table", options)
         except DataError as error:
             python = "; in Python, `--columns task=NAME` is `columns={'task': 'NAME'}`"
             raise DataError(f"{error}{python * ('--columns' in str(error))}") from error
