@@ -226,10 +226,9 @@ def _metrics_by_task(table: pd.DataFrame) -> dict[str, list[str]]:
                     f"{own.index[0]}: {task} must have the metrics {join_names(metrics)}. "
                     f"Received: {join_names(sorted(own))} for {method} / {seed}"
                 )
-        largest = rows["score"].abs().groupby(rows["metric"]).max()
-        sizes = {name: float(largest[name]) for name in metrics}
+        sizes = rows["score"].abs().groupby(rows["metric"]).max().to_dict()
         higher = {name: read_name(name)[0] is not False for name in metrics}
-        if unlike_units(sizes, dict.fromkeys(metrics, True)) or len({*higher.values()}) > 1:
+        if unlike_units(sizes, dict.fromkeys(sizes, True)) or len({*higher.values()}) > 1:
             raise DataError(
                 f"{rows.index[0]}: the metrics of {task} must have one direction and unit, because "
                 f"a score is their mean. Received: {join_names(metrics, ' and ')}. Choose one, "

@@ -75,11 +75,9 @@ def _read_text(path: Path) -> pd.DataFrame:
     while is_table and len(read) > 1 and _is_title(read[0][0], read[1][0]):
         read = read[1:]
     header = read[0][0] if read else []
-    if header and header[0].startswith("# "):
-        header[0] = header[0].removeprefix("# ")
+    header[:1] = [name.removeprefix("# ") for name in header[:1]]
     if separator in " \t" and len(read) > 1 and len(read[1][0]) == len(header) + 1:
         header.insert(0, "")  # R writes no name of the rows
-    rows, lines = [], []
     for fields, line_number in read[1:]:
         if len(fields) != len(header):
             line = separator.join(fields)
@@ -89,8 +87,7 @@ def _read_text(path: Path) -> pd.DataFrame:
                 f"{path}:{line_number}: must have {len(header)} fields, as the header. "
                 f"Received: {len(fields)}, {quote(line)}{hint}"
             )
-        rows.append(fields)
-        lines.append(f"{path}:{line_number}")
+    rows, lines = [x for x, _ in read[1:]], [f"{path}:{n}" for _, n in read[1:]]
     table = pd.DataFrame(rows, lines, header, dtype=object)
     if len(rows) > 1 and all(bool(x) != bool(y) for x, y in zip(header, rows[1], strict=True)):
         # Names of `DataFrame.agg` in two lines, then those of the index.

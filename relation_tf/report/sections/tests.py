@@ -851,8 +851,7 @@ def _draw_ranks(
     for points, width, name in marks.strokes:
         color = styles[name].color if name else INK
         ax.plot(*zip(*points, strict=True), linewidth=1.4 * width, color=color, clip_on=False)
-    for x, y in marks.dots:
-        ax.plot(x, y, "o", color=INK, markersize=4, clip_on=False)
+    ax.plot(*np.reshape(marks.dots, (-1, 2)).T, "o", color=INK, markersize=4, clip_on=False)
     for name, rank in ranks.items():
         ax.plot(rank, 0, **styles[name].mark, markersize=6, clip_on=False)
     for point, side, text in marks.texts:
