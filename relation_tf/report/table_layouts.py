@@ -342,12 +342,12 @@ def _name(table: _Table, columns: Mapping[str, str]) -> None:
     for key in ("task", "method"):
         if key not in columns and _words(table.named.get(key, key)) != key:
             cells = table.cells[table.named[key]]
-            numbers = {*map(parsed, cells)} if is_numeric(cells) else {None}
+            values = {*map(parsed, cells if is_numeric(cells) else ["text"])}
             others = table.numeric()
             truths = [x for x in others if {*map(parsed, table.cells[x])} <= {0, 1}]
             if "score" in table.named or (others and all(map(_is_metric, others))):
                 continue
-            if (truths and numbers <= {0, 1}) or not all(x is None or x % 1 == 0 for x in numbers):
+            if (truths and values <= {0, 1}) or not all(x is None or x % 1 == 0 for x in values):
                 del table.named[key]
     unknown = [x for x in table.numeric() if table.kind(x) == "score" and not _is_metric(x)]
     if unknown and "score" not in columns and "task" not in table.named:
