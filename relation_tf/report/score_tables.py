@@ -148,27 +148,25 @@ def _on_split(
     """Return the rows of a split, by default all, and the split of each task.
 
     Raises:
-        OptionError: If no row has this split, or none is chosen and there are several. A task
-            whose split is unknown can stand next to others.
+        OptionError: If no row has this split, or none is chosen and a task has several.
     """
     if "split" not in table:
         raise OptionError("split", f"needs a column 'split', which {where} does not have")
     splits = table["split"].astype(object).fillna("").astype(str).str.strip()
-    named = sorted({*splits} - {""})
-    known = join_names(named, " or ")
-    chosen = splits == split if split is not None else slice(None)
-    rows, splits = table[chosen], splits[chosen]
+    known = join_names(sorted({*splits} - {""}), " or ")
+    rows = table if split is None else table[splits == split]
     if rows.empty:
         raise OptionError("split", f"must be {known} in {where}. Received: {split!r}")
-    tasks = rows["task"].astype(str).str.strip()
-    several = splits.groupby(tasks.to_numpy()).nunique() > 1
-    if split is None and (len(named) > 1 or several.any()):
-        raise OptionError(
-            "split",
-            f"must be {known}: {where} has scores on several splits, which cannot be compared with "
-            "each other or averaged",
-        )
-    return rows, dict(zip(tasks, splits, strict=True))
+    splits_of_rows = splits[splits == split] if split is not None else splits
+    by_task = splits_of_rows.groupby(rows["task"].astype(str).str.strip().to_numpy()).unique()
+    for task, names in by_task.items():
+        if len(names) > 1:
+            raise OptionError(
+                "split",
+                f"must be {known}: {where} has scores of {task} on several splits, which cannot be "
+                "compared with each other",
+            )
+    return rows, {str(task): str(names[0]) for task, names in by_task.items()}
 
 
 def _text(name: str, value: Any, row: str) -> str:

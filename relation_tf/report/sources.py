@@ -578,6 +578,11 @@ def source_warnings(sources: Sequence[LoadedScores], scores: Scores) -> Iterator
         if len(metrics) > 1 or " and " in "".join(metrics):
             yield state("metrics", tasks=same, metrics=metrics)
     yield from _doubtful_directions(sources, scores)
+    by_split = {}
+    for task in _tasks_of_tables(sources):
+        by_split.setdefault(scores.splits.get(task), []).append(task)
+    if len(by_split.keys() - {None, ""}) > 1:
+        yield state("several_splits", splits={str(x or "unknown"): by_split[x] for x in by_split})
     if scores.unit_remark:
         percent = bool(scores.table["score"].abs().max() <= 100)
         yield state("no_mean_over_tasks", why=scores.unit_remark, percent=percent)

@@ -99,7 +99,7 @@ def test_a_plugins_test_over_tasks(isolated, noisy_table):
     @register_procedure("own", compares="over-tasks", title="Own test", symbol="t")
     def own(samples, alpha=0.05):
         seen.update(samples)
-        return stratified_steel_dwass(samples, alpha, higher_is_better=True)
+        return stratified_steel_dwass(samples, alpha=alpha, higher_is_better=True)
 
     report = compare(noisy_table, test_over_tasks="own", lower_is_better="loss")
     losses = noisy_table.query("task == 'loss' and method == 'a'")["score"]
