@@ -260,7 +260,7 @@ def make_report(
         >>> folder = Path(tempfile.mkdtemp())
         >>> RunFolder(folder).open(load_suite("demo"))
         >>> print(make_report(folder))
-        Higher is better on all 10 tasks.
+        Higher is better on all tasks.
         - Preliminary: 0 of 180 runs are done, 180 not done.
         - No results yet.
         <BLANKLINE>
