@@ -578,7 +578,7 @@ def source_warnings(sources: Sequence[LoadedScores], scores: Scores) -> Iterator
         if len(metrics) > 1 or " and " in "".join(metrics):
             yield state("metrics", tasks=same, metrics=metrics)
     yield from _doubtful_directions(sources, scores)
-    by_split = {}
+    by_split: dict[str | None, list[str]] = {}
     for task in _tasks_of_tables(sources):
         by_split.setdefault(scores.splits.get(task), []).append(task)
     if len(by_split.keys() - {None, ""}) > 1:
