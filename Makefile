@@ -37,7 +37,7 @@ $(VENV)/test.stamp: $(VENV)/base.stamp
 	@touch $@
 
 $(VENV)/all.stamp: $(VENV)/test.stamp
-	$(EDITABLE) '.[test,jax,torch,browser,notebooks,docs,datasets,tensorboard,wandb,mlflow,trackio,examples,release]'
+	$(EDITABLE) '.[test,jax,torch,browser,notebooks,docs,datasets,examples,release]'
 	@command -v chromium || command -v chromium-browser \
 	|| (apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium) \
 	|| echo 'No Chromium could be installed: the tests that look at reports in a browser will be skipped.'

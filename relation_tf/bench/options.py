@@ -51,20 +51,14 @@ class RunOptions:
     plugins: tuple[str, ...] = option(
         (), "Module that registers custom parts. Repeatable.", "MODULE", flag="--plugin"
     )
-    track: tuple[str, ...] = option(
-        (),
-        "Send epochs and scores to tensorboard, wandb, mlflow or trackio. Repeatable.",
-        "NAME",
-    )
     quiet: bool = option(False, "Print nothing.")
 
     def __post_init__(self) -> None:
         for name in ("data", "tfds_folder", "glove"):
             if getattr(self, name) is not None:
                 self._set(name, expand_home(getattr(self, name)))
-        for name in ("plugins", "track"):
-            value = getattr(self, name) or ()
-            self._set(name, (value,) if isinstance(value, str) else tuple(value))
+        plugins = self.plugins or ()
+        self._set("plugins", (plugins,) if isinstance(plugins, str) else tuple(plugins))
         check_fields(self)
 
     def say(self, line: str) -> None:

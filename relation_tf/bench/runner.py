@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +88,6 @@ def run_suite(
     suite = load(suite, settings, replace_methods, run_options.plugins)
     folder = RunFolder(folder_of(suite, out))
     tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
-    if run_options.track:
-        from relation_tf.bench.tracking import check_trackers
-
-        check_trackers(run_options.track)
     if suite.sweep is not None:
         from relation_tf.bench.sweeping import check_no_untuned_runs, tune
 
@@ -100,11 +96,10 @@ def run_suite(
         check_metrics(runs)
         folder.check_runs(suite)
         check_no_untuned_runs(suite, folder.path, runs)
-        untracked = replace(run_options, track=())
 
         def train_tuning(tuning: Suite, path: Path, names: list[str] | None) -> Results:
             runs = select(tuning, tasks, names, None)
-            return _train_pending(tuning, runs, RunFolder(path, folder.began), untracked)
+            return _train_pending(tuning, runs, RunFolder(path, folder.began), run_options)
 
         suite = tune(suite, folder.path, train_tuning, run_options.say, tasks, methods)
     runs = select(suite, tasks, methods, seeds)

@@ -42,7 +42,6 @@ from relation_tf.errors import (
     join_names,
 )
 from relation_tf.files import (
-    read_json,
     write_bytes,
     write_json,
     write_table,
@@ -156,14 +155,12 @@ def train_run(
             run. Empty after a failed run, whose network may be broken.
         notify: Called with events, see `Group.train`.
     """
-    from relation_tf.bench.tracking import TrackedRun, Trackers
 
     def warn(line: str) -> None:
         notify({"event": "note", "run": config.key, "note": line})
 
     def on_epoch(epoch: int, row: Mapping[str, float]) -> None:
         notify({"event": "epoch", "run": config.key, "epoch": epoch, "row": row})
-        trackers.epoch_end(epoch, row)
 
     def write(trained: TrainingResult) -> tuple[dict[str, Any], dict[str, Any]]:
         write_predictions(folder / "predictions", trainer, trained.predictions)
@@ -185,10 +182,7 @@ def train_run(
     trainer.warn = warn
     # Other runs start again.
     resumable = config.has_state_only_in_variables and not config.transfers
-    tracked = TrackedRun(config, group.folder.resolve(), trainer.optimizer)
-    with Trackers(group.options.track, tracked, group.folder / LOG, warn) as trackers:
-        train_and_write(trainer, config, folder, on_epoch, write, resumable)
-        tracked.finish(read_json(folder / "result.json"))
+    train_and_write(trainer, config, folder, on_epoch, write, resumable)
     if config.shares_network:
         compiled.append(trainer)
 

@@ -53,7 +53,7 @@ __all__ = ["app", "run_app"]
 
 _OF_RUNS = ("out", "tasks", "methods", "seeds", "settings")
 _OF_DIAGNOSES = (
-    "jobs", "allow_failing_checks", "deterministic", "plugins", "track"
+    "jobs", "allow_failing_checks", "deterministic", "plugins"
 )  # fmt: skip
 Pdf = Annotated[
     bool, typer.Option("--pdf", help="Also make report.pdf; needs pdflatex or tectonic.")

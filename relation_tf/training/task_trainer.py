@@ -151,7 +151,7 @@ class TaskTrainer(SuiteTrainer):
             epoch = len(history)
             if on_progress is not None:
                 on_progress(epoch, row)
-                clock.set_to(spent)  # do not count the time of trackers
+                clock.set_to(spent)  # do not count the time of callers
             if column not in row:
                 raise SuiteError(
                     f"stopping {self.config.stopping!r} needs the column {column!r}, but the "

@@ -19,9 +19,9 @@ def test_options_that_are_refused():
 
 
 def test_options_are_converted():
-    options = RunOptions(data="~/a", plugins="one", track=["jsonl"])
+    options = RunOptions(data="~/a", plugins="one")
     assert options.data == Path.home() / "a"
-    assert (options.plugins, options.track) == (("one",), ("jsonl",))
+    assert options.plugins == ("one",)
 
 
 @pytest.mark.parametrize("function", [run_suite, plan_suite])
