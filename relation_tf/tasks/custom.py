@@ -118,8 +118,8 @@ class CustomTask(Settings):
                 must = f"be the name of a split of {self.hub}, such as 'train'"
             elif self.hub is None and not (Path(file).name and Path(file).suffix in _SUFFIXES):
                 must = f"end in one of {', '.join(_SUFFIXES[1:])}, or be a folder of save_to_disk"
-            elif not stays_inside(file):
-                must = "be a path below --data"
+            elif not stays_inside(file) or "\0" in file:
+                must = "be the name of a file below --data"
             if must:
                 yield f"files.{split}: must {must}. Received: {file!r}"
         if len({os.path.normpath(file) for file in self.files.values()}) < len(self.files):
