@@ -93,7 +93,7 @@ def test_classes_without_training_rows_and_scored_training_texts_are_noted(tmp_p
         ({"validation": "dev"}, "files: must have the key 'dev', the split for early stopping"),
         ({"files": {"train": "a.txt", "test": "b.csv"}}, "files.train: must end in one of .csv"),
         ({"validation": "train"}, "validation: must be a split other than 'train'"),
-        ({"files": {"train": "/a.csv", "test": "b.csv"}}, "must be the name of a file below --data"),
+        ({"files": {"train": "/a.csv", "test": "b.csv"}}, "be the name of a file below --data"),
         ({"files": {"train": "a.csv", "test": "./a.csv"}}, "must be a different file for each"),
         (
             {"files": {"train": "a.csv", "validation": "b.csv", "test": "c.csv"}},
