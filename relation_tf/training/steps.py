@@ -58,11 +58,7 @@ class TaskSteps:
     @property
     def signature(self) -> tuple[tuple[tf.TensorSpec, ...], tf.TensorSpec]:
         """Signature of a training step: the texts, and the labels."""
-        text = tf.TensorSpec((None,), tf.string)
-        ids = tuple(
-            text if self.task.vocabulary is None else tf.TensorSpec((None, None), tf.int32)
-            for _ in self.task.task.inputs
-        )
+        ids = tuple(tf.TensorSpec((None, None), tf.int32) for _ in self.task.task.inputs)
         return ids, tf.TensorSpec((None,), self.labels(self.train_rows).dtype)
 
     @property
