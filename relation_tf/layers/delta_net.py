@@ -20,7 +20,6 @@ from relation_tf.layers.recurrent_mixer import (
     step_sizes,
 )
 from relation_tf.layers.scan import (
-    CHUNK,
     decays_between,
     joined,
     number_and_size,
@@ -30,6 +29,7 @@ from relation_tf.layers.scan import (
 from relation_tf.layers.token_mixer import affine, presets_with, rms_normalize
 
 _KEY_EPSILON = 1e-6  # Of the norm of queries and keys, as in the authors' code.
+_IN_TURN = 16  # Up to this number of chunks, a loop takes less time than products of transitions.
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -269,8 +269,8 @@ def delta_rule(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
 
         (I + L) U = V - diag(g) K S,  L_ij = G_ij k_i^T k_j for j < i
 
-    (the WY form). So the state after the chunk is linear in S, and a loop over chunks computes it.
-    Time and memory are linear in the number of tokens.
+    (the WY form). So the state after the chunk is linear in S: a loop over chunks computes it, or
+    `states_before`. Time and memory are linear in the number of tokens.
 
     A token with the key zero and the log decay zero changes no state, as if it were absent.
 
@@ -293,19 +293,38 @@ def delta_rule(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
     queries, keys, values, log_decays = (split(x, *number_and_size(length)) for x in tensors)
     between = decays_between(log_decays)
     since_start = ops.exp(ops.cumsum(log_decays, axis=3))
-    inverse = inverse_of_unit_lower(ops.matmul(keys, transposed(keys)) * between)
+    rows = ops.arange(ops.shape(keys)[3], dtype="int32")
+    products = ops.matmul(keys, transposed(keys)) * between
+    system = ops.where(rows[:, None] == rows, 1.0, products)  # I + L
     scores = ops.matmul(queries, transposed(keys)) * between
-    written = ops.matmul(inverse, values)  # U for S = 0.
     if values.shape[0] == 1:
+        written = ops.solve_triangular(system, values, lower=True)
         return joined(ops.matmul(scores, written), length)
-    read = ops.matmul(inverse, keys * since_start)  # U = written - read S.
+    sides = ops.concatenate([values, keys * since_start], axis=-1)
+    solved = ops.solve_triangular(system, sides, lower=True)
+    written, read = ops.split(solved, [values.shape[-1]], axis=-1)  # U = written - read S.
     to_state = transposed(keys * between[:, :, :, -1, :, None])
-    decay = since_start[:, :, :, -1:] * ops.eye(keys.shape[-1], dtype=keys.dtype)
-    transitions = decay - ops.matmul(to_state, read)
-    before = states_before(transitions, ops.matmul(to_state, written), ops.matmul)
-    written = written - ops.matmul(read, before)
+    before, written = _states_and_written(since_start[:, :, :, -1:], to_state, read, written)
     outputs = ops.matmul(scores, written) + ops.matmul(queries * since_start, before)
     return joined(outputs, length)
+
+
+def _states_and_written(decays: Any, to_state: Any, read: Any, written: Any) -> tuple[Any, Any]:
+    """Return the state S before each chunk, and U, from the parts of `delta_rule`."""
+    count = ops.shape(written)[0]
+    if not isinstance(count, int) or count > _IN_TURN:
+        identity = ops.eye(read.shape[-1], dtype=read.dtype)
+        transitions = decays * identity - ops.matmul(to_state, read)
+        before = states_before(transitions, ops.matmul(to_state, written), ops.matmul)
+        return before, written - ops.matmul(read, before)
+    state, before, after = ops.zeros_like(ops.matmul(to_state[0], written[0])), [], []
+    for decay, k, r, u in zip(
+        *(ops.unstack(x) for x in (decays, to_state, read, written)), strict=True
+    ):
+        before.append(state)
+        after.append(u - ops.matmul(r, state))
+        state = decay * state + ops.matmul(k, after[-1])
+    return ops.stack(before), ops.stack(after)
 
 
 def delta_rule_step(
@@ -320,42 +339,3 @@ def delta_rule_step(
     error = values[:, 0][..., None, :] - ops.matmul(keys, state)
     state = state + transposed(keys) * error
     return ops.matmul(queries[:, 0][..., None, :], state)[:, None, :, 0], state
-
-
-def inverse_of_unit_lower(matrix: Any) -> Any:
-    """Return `(I + L)^-1`, where L is the part of `matrix` below the diagonal.
-
-    The inverses of diagonal blocks of s rows give those of 2 s rows:
-
-        [A 0; C D]^-1 = [A^-1 0; -D^-1 C A^-1 D^-1]
-
-    The Neumann series `I - L + L^2 - ...` needs as many products, but its terms reach 1e17 for
-    equal keys and cancel. The gradient comes from the first terms of
-
-        (I + L)^-1 = X + E X + E^2 X + ...,  E = I - X (I + L)
-
-    with the inverse X by blocks, which is held constant. E is zero, except for rounding, so first
-    and second derivatives are exact. Third derivatives are not available.
-
-    Args:
-        matrix: Tensor of shape `(..., size, size)`, with at most `CHUNK` rows.
-
-    Returns:
-        Tensor of the shape of `matrix`.
-    """
-    size = ops.shape(matrix)[-1]
-    rows = ops.arange(size, dtype="int32")
-    identity = ops.cast(rows[:, None] == rows, matrix.dtype)
-    constant, inverse = ops.stop_gradient(matrix), identity
-    span = 1
-    while span < (size if isinstance(size, int) else CHUNK):
-        block = rows // span
-        below = (block[:, None] - 1 == block) & (block[:, None] % 2 == 1)
-        corner = ops.where(below, constant, 0.0)
-        if span > 1:  # else the inverse is the identity
-            corner = ops.matmul(ops.matmul(inverse, corner), inverse)
-        inverse = inverse - corner
-        span *= 2
-    lower = ops.where(rows[:, None] > rows, matrix, 0.0)
-    residual = identity - ops.matmul(inverse, lower + identity)
-    return inverse + ops.matmul(residual, inverse + ops.matmul(residual, inverse))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relation_tf.layers import delta_net
 from relation_tf.layers.delta_net import delta_rule
 from tests.backends import (
     close,
@@ -90,9 +91,18 @@ def test_second_derivatives() -> None:
     close_gradients(actual, slopes)
 
 
+def test_products_of_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many chunks have no loop."""
+    monkeypatch.setattr(delta_net, "_IN_TURN", 1)
+    arrays, cotangent = terms(300), tokens(6, 2, 300, 2, 4)
+    output, gradients, _ = vjp(delta_rule, arrays, [], cotangent)
+    close(output, expected(arrays))
+    close_gradients(gradients, recurrent_gradients(arrays, cotangent))
+
+
 @pytest.mark.parametrize("strength", [0.5, 0.9, 1.0])
 def test_equal_keys(strength: float) -> None:
-    """The terms of the Neumann series of the inverse reach 1e17 and cancel."""
+    """The inverse has terms that reach 1e17 and cancel in its Neumann series."""
     arrays = terms(130)
     arrays[1][:] = np.sqrt(strength) * np.array([0.6, 0, 0.8])
     arrays[3][:] = 0
