@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from relation_tf.registry import Procedure
+from relation_tf.registry import PROCEDURES, Procedure
 from relation_tf.stats.estimates import delta_intervals, shift_intervals
 from relation_tf.stats.permutation import (
     ROUNDING,
@@ -26,8 +26,10 @@ from relation_tf.stats.samples import (
     FloatArray,
     RankedSamples,
     Replicate,
+    Samples,
     check_probability,
     index_pairs,
+    rank_samples,
     spread_notes,
 )
 from relation_tf.words import (
@@ -383,8 +385,8 @@ class PairwiseResult(PrintedResult):
 
 
 def pairwise_result(
-    procedure: Procedure,
-    ranked: RankedSamples,
+    procedure: str,
+    samples: RankedSamples | Samples,
     statistic: ArrayLike,
     pvalue: ArrayLike,
     *,
@@ -396,8 +398,8 @@ def pairwise_result(
     """Build the result of a test of pairs from the statistic and p of each pair.
 
     Args:
-        procedure: Registration of the test, an entry of `PROCEDURES`.
-        ranked: Result of `rank_samples` for k methods, a control first.
+        procedure: Registered name of the test.
+        samples: Scores of k methods, as in `steel_dwass`, or the result of `rank_samples`.
         statistic: Statistic of each pair, positive where the second method is higher. Order: all
             pairs as in `itertools.combinations`, or the control with each method.
         pvalue: Family-wise p of each pair.
@@ -413,31 +415,31 @@ def pairwise_result(
     Example:
         >>> import itertools
         >>> from scipy.stats import ttest_ind
-        >>> from relation_tf.registry import PROCEDURES, register_procedure
-        >>> from relation_tf.stats.samples import rank_samples
+        >>> from relation_tf.registry import register_procedure
         >>> @register_procedure("doc-t", compares="all-pairs", title="Bonferroni", symbol="t")
-        ... def t_with_bonferroni(samples, alpha=0.05, *, higher_is_better=True):
-        ...     ranked = rank_samples(samples, higher_is_better=higher_is_better)
-        ...     pairs = list(itertools.combinations(ranked.scores.values(), 2))
-        ...     tests = [ttest_ind(b, a) for a, b in pairs]
-        ...     pvalue = [min(1.0, test.pvalue * len(pairs)) for test in tests]
+        ... def t_with_bonferroni(samples, **options):
+        ...     tests = [ttest_ind(b, a) for a, b in itertools.combinations(samples.values(), 2)]
+        ...     pvalue = [min(1.0, test.pvalue * len(tests)) for test in tests]
         ...     statistic = [test.statistic for test in tests]
-        ...     return pairwise_result(PROCEDURES["doc-t"], ranked, statistic, pvalue,
-        ...                            alpha=alpha, higher_is_better=higher_is_better)
+        ...     return pairwise_result("doc-t", samples, statistic, pvalue, **options)
         >>> scores = {"a": [1, 2, 3], "b": [2, 3, 4], "c": [7, 8, 9]}
         >>> t_with_bonferroni(scores).pairs()["better"].tolist()
         [None, 'c', 'c']
     """
+    ranked, registered = samples, PROCEDURES[procedure]
+    if not isinstance(ranked, RankedSamples):
+        higher_is_better = attributes.get("higher_is_better", True)
+        ranked = rank_samples(ranked, control, higher_is_better=higher_is_better)
     names, against = labels(list(ranked.scores)), control is not None
     effect_size = dominance([observed_groups(ranked)], index_pairs(len(names), against))
     asymptotic = None
     if asymptotic_pvalue is not None:
         asymptotic = table_of_pairs(asymptotic_pvalue, names, against, symmetric=True)
     significant = attributes.get("attainable_pvalue", 0.0) < attributes.get("alpha", 0.05)
-    warned = procedure.equal_spread and significant
-    unequal = spread_notes(procedure.title, ranked.scores) if warned else ()
+    warned = registered.equal_spread and significant
+    unequal = spread_notes(registered.title, ranked.scores) if warned else ()
     return PairwiseResult(
-        procedure=procedure,
+        procedure=registered,
         statistic=table_of_pairs(statistic, names, against),
         pvalue=table_of_pairs(pvalue, names, against, symmetric=True),
         effect_size=table_of_pairs(effect_size, names, against),

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.errors import OptionError
-from relation_tf.registry import PROCEDURES
 from relation_tf.stats.comparisons import Estimand, PairwiseResult, pairwise_result
 from relation_tf.stats.items import mcnemar, read_items
 from relation_tf.stats.pair_tests import Difference, TTestResult, holm, t_tests
@@ -239,7 +238,7 @@ def mcnemar_holm(
     # Right only with the second method, or only with the first one.
     pvalues = [mcnemar(x < 0, x > 0, np.ones(x.size)).pvalue if x.size > 1 else 1.0 for x in unlike]
     result = pairwise_result(
-        PROCEDURES["mcnemar" if control is None else "mcnemar-control"],
+        "mcnemar" if control is None else "mcnemar-control",
         ranked,
         [float(x.sum()) for x in unlike],
         holm(np.array(pvalues)),

@@ -447,7 +447,7 @@ def _compare(
                 f"ties is {pvalue_only(exact, options.alpha)}"
             )
     result = pairwise_result(
-        PROCEDURES[null.test],
+        null.test,
         ranked,
         statistic * (math.sqrt(2) if control is None else 1),
         null.pvalues(statistic),
@@ -633,7 +633,7 @@ def brunner_munzel(
     against = control is not None
     notes = [f"P-values come from {permutations:,} random permutations of each pair, seed {seed}"]
     result = pairwise_result(
-        PROCEDURES["brunner-munzel-control" if against else "brunner-munzel"],
+        "brunner-munzel-control" if against else "brunner-munzel",
         ranked,
         statistics,
         holm(np.array(pvalues)),
@@ -719,7 +719,7 @@ def t_tests(
             why = "the variance of a mean is unknown or 0"
             notes.append(f"{a} and {b}: not tested, because {why}")
     return pairwise_result(
-        PROCEDURES[name if control is None else f"{name}-control"],
+        name if control is None else f"{name}-control",
         ranked,
         statistics,
         holm(np.array(pvalues)),

@@ -21,7 +21,6 @@ from relation_tf.registry import (
 from relation_tf.report import compare, make_report
 from relation_tf.report.blocks import Column, Paper, Paragraph, Row, Section, Table
 from relation_tf.stats import pairwise_result
-from relation_tf.stats.samples import rank_samples
 from tests.report.conftest import better, content
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
@@ -112,7 +111,7 @@ def test_a_procedure_of_another_library(table):
     def tukey(samples, **options):
         result, pairs = stats.tukey_hsd(*samples.values()), np.triu_indices(len(samples), 1)
         found = -result.statistic[pairs], result.pvalue[pairs]
-        return pairwise_result(PROCEDURES["tukey"], rank_samples(samples), *found, **options)
+        return pairwise_result("tukey", samples, *found, **options)
 
     source = table({"a": 0.5, "b": 0.505, "c": 0.8})
     report = compare(source, test="tukey")
@@ -144,8 +143,8 @@ def test_a_procedure_with_a_control(table):
     def dunnett(samples, control, **options):
         others = [own for name, own in samples.items() if name != control]
         result = stats.dunnett(*others, control=samples[control], rng=0)
-        ranked, found = rank_samples(samples, control), (result.statistic, result.pvalue)
-        return pairwise_result(PROCEDURES["dunnett"], ranked, *found, control=control, **options)
+        found = result.statistic, result.pvalue
+        return pairwise_result("dunnett", samples, *found, control=control, **options)
 
     source = table({"a": 0.5, "b": 0.505, "c": 0.8})
     report = compare(source, control="b", test="dunnett")
