@@ -13,6 +13,6 @@ The parts are imported by name and load Keras and TensorFlow only where they nee
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)
