@@ -21,19 +21,12 @@ import numpy as np
 import typer
 from keras import ops
 
+from benchmarks.against_attention import CAUSAL, mechanism_layer
 from benchmarks.measured import tokens
 from benchmarks.steps import forward_step, train_step
 from benchmarks.timing import in_turn
 from relation_tf.config import load_suite
 from relation_tf.errors import UnknownNameError
-from relation_tf.networks.mechanisms import (
-    factory_of,
-    find_mechanism,
-    in_blocks,
-    make_layer,
-    options_of,
-)
-from relation_tf.networks.precision import dtype_policy
 
 _TOKENS, _WIDTH, _HEADS = 32_768, 512, 8
 _LENGTHS = (2_048, 8_192, 32_768)
@@ -55,17 +48,16 @@ _REPLACED = {
     "min-gru": "min_gru.elementwise_recurrence",
     "min-lstm": "min_gru.elementwise_recurrence",
 }
-_CAUSAL = (*_REPLACED, "relation", "mlstm")
 # "layer" sees all tokens; "kernel" is a causal layer with a fused kernel; "alone" is the kernel
 # without a layer, over all tokens.
 _FORMS = {
     "torch": {
         "layer": None,
-        "causal": _CAUSAL,
+        "causal": CAUSAL,
         "alone": ("attention",),
         "kernel": tuple(_REPLACED),
     },
-    "jax": {"layer": None, "fused": ("attention",), "causal": _CAUSAL},
+    "jax": {"layer": None, "fused": ("attention",), "causal": CAUSAL},
 }
 _Key = tuple[str, str, str, int]  # backend, mechanism, form, length
 
@@ -225,15 +217,9 @@ def _measure(case: Case) -> dict[str, Any]:
 
 def _layer(case: Case, policy: str) -> Any:
     """Return a layer with the same weights for all cases of a mechanism."""
-    keras.utils.set_random_seed(0)
-    with dtype_policy(policy):
-        entry = find_mechanism(case.mechanism)
-        options = {"num_heads": _HEADS} if "num_heads" in options_of(factory_of(entry)) else {}
-        options |= {"causal": True} if case.causal else {}
-        options |= {"algorithm": "fused"} if case.form == "fused" else {}
-        layer = make_layer(entry, _WIDTH, 0.0, in_blocks(entry, options, equations=True))
-        layer.build((None, None, _WIDTH))
-        return layer
+    options = {"causal": True} if case.causal else {}
+    options |= {"algorithm": "fused"} if case.form == "fused" else {}
+    return mechanism_layer(case.mechanism, _WIDTH, _HEADS, policy, **options)
 
 
 def _kernel_of(case: Case) -> Any:

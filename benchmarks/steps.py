@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import keras
@@ -12,13 +13,21 @@ Step = Callable[[], Any]
 
 
 def train_step(
-    function: Callable[..., Any], inputs: Sequence[Any], variables: Sequence[Any]
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    variables: Sequence[Any],
+    xla: bool = False,
 ) -> Step:
     """Return a step that computes `function(*inputs)` and the gradients of its sum of squares.
 
     Gradients are for the variables and for floating-point inputs, as for a layer inside a network.
+    With `xla`, TensorFlow compiles the step with XLA, as JAX always does.
     """
-    build = {"tensorflow": _train_tensorflow, "jax": _train_jax, "torch": _train_torch}
+    build = {
+        "tensorflow": partial(_train_tensorflow, xla=xla),
+        "jax": _train_jax,
+        "torch": _train_torch,
+    }
     tensors = [ops.convert_to_tensor(x) for x in inputs]
     return build[keras.backend.backend()](function, tensors, list(variables))
 
@@ -37,12 +46,12 @@ def _real(tensors: Sequence[Any]) -> list[Any]:
     return [x for x in tensors if "float" in keras.backend.standardize_dtype(x.dtype)]
 
 
-def _train_tensorflow(function: Any, inputs: Any, variables: Any) -> Step:
+def _train_tensorflow(function: Any, inputs: Any, variables: Any, xla: bool) -> Step:
     import tensorflow as tf
 
     values = [variable.value for variable in variables]
 
-    @tf.function
+    @tf.function(jit_compile=xla)
     def step(*tensors: Any) -> Any:
         with tf.GradientTape() as tape:
             watched = _real(tensors)
