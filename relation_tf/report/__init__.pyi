@@ -1,4 +1,4 @@
 from .comparing import compare
-from .report import Report, make_report, render
+from .report import Report, make_report
 
-__all__ = ["Report", "compare", "make_report", "render"]
+__all__ = ["Report", "compare", "make_report"]

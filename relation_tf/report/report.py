@@ -279,35 +279,6 @@ def make_report(
     return Report(data)
 
 
-def render(results: Results | str | Path, out: str | Path | None = None) -> Path:
-    """Write the report of a suite; see `Report.write`.
-
-    Args:
-        results: Results, or a suite's folder.
-        out: Output folder, by default `report/` in the suite's folder.
-
-    Returns:
-        The path of `report.html`.
-
-    Raises:
-        SuiteError: If the folder is not a suite's folder, a file in it is invalid, or the report
-            cannot be written.
-
-    Example:
-        >>> import tempfile
-        >>> from relation_tf.bench import RunFolder
-        >>> from relation_tf.config import load_suite
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> RunFolder(folder).open(load_suite("demo"))
-        >>> render(folder).relative_to(folder).as_posix()
-        'report/report.html'
-    """
-    results = _read(results)
-    folder = results.folder / "report" if out is None else expand_home(out)
-    check_folder(folder)
-    return make_report(results).write(folder)
-
-
 def _read(results: Results | str | Path) -> Results:
     from relation_tf.bench.results import read_results
 

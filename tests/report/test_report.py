@@ -11,7 +11,8 @@ from errno import EACCES
 import pytest
 
 from relation_tf.errors import SuiteError
-from relation_tf.report import compare, make_report, render
+from relation_tf.report import compare, make_report
+from relation_tf.report.report import check_folder
 from tests.report.conftest import content
 
 
@@ -143,9 +144,8 @@ def test_a_folder_that_cannot_be_written(suite_of, fabricate, small, tmp_path, m
         raise PermissionError(EACCES, os.strerror(EACCES), "/another/name")
 
     monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
-    # The folder is checked before the report is computed.
     with pytest.raises(SuiteError, match=f"{tmp_path}.*cannot be written: Permission denied"):
-        render(fabricate(suite_of(), lambda *_: None))
+        check_folder(tmp_path / "report")
     assert file.read_text() == "mine"
 
 
