@@ -77,13 +77,16 @@ def pack(
     """
     path, counts, sources = Path(path), row_table(rows), locate(predictions, "test")
     missing = tuple(name for name in TASKS if name not in sources)
+    unknown = _unknown_files(predictions)
     if missing and not fill_missing:
+        others = f" (not used: {', '.join(unknown)})" if unknown else ""
         raise SubmissionError(
-            f"predictions are needed for {len(TASKS)} tasks; missing: {', '.join(missing)}. Add "
+            f"predictions are needed for {len(TASKS)} tasks; missing: {', '.join(missing)}"
+            f"{others}. Add "
             "them, or use --fill-missing to submit the majority class of the training set "
             "(STS-B: the mean score)."
         )
-    members, warnings = {}, []
+    members, warnings = {}, [f"{name}: not packed, no task has this name" for name in unknown]
     for task in TASKS.values():
         count = counts[task.name]
         if task.name in missing:
@@ -96,6 +99,17 @@ def pack(
         members[task.file] = "".join([f"{HEADER}\n", *rows_of_task]).encode()
     _write(path, members, rows)
     return Packed(path, missing, tuple(warnings))
+
+
+def _unknown_files(predictions: Predictions) -> list[str]:
+    """Return the names of `*.tsv` files of a folder that do not begin with the name of a task."""
+    if isinstance(predictions, Mapping):
+        return []
+    folders = [predictions] if isinstance(predictions, str | os.PathLike) else predictions
+    files = [
+        file for x in folders for y in ("", "predictions") for file in Path(x, y).glob("*.tsv")
+    ]
+    return sorted(file.name for file in files if file.name.split(".")[0] not in TASKS)
 
 
 def _write(path: Path, members: Mapping[str, bytes], rows: Mapping[str, int] | None) -> None:

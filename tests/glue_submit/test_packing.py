@@ -92,6 +92,15 @@ def test_missing_tasks_are_named_or_filled(without, rows, tmp_path):
         assert written == [b"%d\t%s" % (i, value) for i in range(rows[name])]
 
 
+def test_files_of_no_task_are_named(folder, rows, tmp_path):
+    (folder / "SST-2.tsv").rename(folder / "SST2.tsv")
+    (folder / "RTE.dev.tsv").touch()
+    with pytest.raises(SubmissionError, match=r"missing: SST-2 \(not used: SST2.tsv\)"):
+        pack(folder, tmp_path / "s.zip", rows=rows)
+    packed = pack(folder, tmp_path / "s.zip", fill_missing=True, rows=rows)
+    assert packed.warnings == ("SST2.tsv: not packed, no task has this name",)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
