@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from pydantic import ValidationError
 
 from relation_tf import __version__
@@ -238,6 +239,8 @@ class TrainedModel:
         """Return the encoded texts of each input."""
         if isinstance(texts, str):
             raise DataError(f"texts must be a list. Received: a string, {texts!r:.40}")
+        if isinstance(texts, Mapping | pd.DataFrame):  # they iterate over names
+            raise DataError(f"texts must be a list. Received: a {type(texts).__name__}")
         rows = [(row,) if self.num_texts == 1 else row for row in texts]
         if not rows:
             raise DataError("texts must have one or more texts. Received: none")

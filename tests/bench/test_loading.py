@@ -217,6 +217,7 @@ def test_a_broken_file_is_one_line(run):
     ("task", "texts", "message"),
     [
         ("CoLA", "so good", "texts must be a list. Received: a string"),
+        ("CoLA", pd.DataFrame({"text": ["so"]}), "texts must be a list. Received: a DataFrame"),
         ("CoLA", ["so", "ok \ud83d"], "text 1: expected text, found a lone surrogate"),
         ("CoLA", [], "texts must have one or more texts"),
         ("CoLA", [("so", "good")], "text 0 must be a string for task CoLA"),
