@@ -108,8 +108,11 @@ def test_runs_that_collapsed_only_on_a_diagnostic_set_learned(suite_of, fabricat
     assert caveats_of(report) == []
 
 
+@pytest.mark.parametrize("reference", [None, "attention"])
 @pytest.mark.parametrize(("best_epoch", "named"), [(20, True), (17, False)])
-def test_methods_that_were_still_improving_are_named(suite_of, fabricate, best_epoch, named):
+def test_methods_that_were_still_improving_are_named(
+    suite_of, fabricate, best_epoch, named, reference
+):
     """Not if the best epoch was earlier, or if early stopping ended most runs."""
 
     def stop_at_limit(config, files):
@@ -121,7 +124,7 @@ def test_methods_that_were_still_improving_are_named(suite_of, fabricate, best_e
         flat = dict.fromkeys([name for name in files["history"] if name != "epoch"], [0.5] * 20)
         files["history"] = {"epoch": [*range(1, 21)], **flat, "val_loss": costs}
 
-    suite = suite_of(tasks=["CoLA", "RTE"], method=TWO, reference="attention", margin=1.0)
+    suite = suite_of(tasks=["CoLA", "RTE"], method=TWO, reference=reference)
     report = make_report(fabricate(suite, lambda config, *_: config.seed / 50, stop_at_limit))
     said = " ".join(each for each in caveats_of(report) if "improving" in each)
     assert [task in said for task in ("CoLA", "RTE")] == [named, False]

@@ -314,7 +314,7 @@ def only_tested(part: Comparison) -> bool:
 
 
 def caveats(part: Comparison) -> Iterator[Statement]:
-    """Yield statements that limit the headline; without verdicts, only those on failed runs.
+    """Yield statements that limit the headline; some of them only with verdicts.
 
     - `no_verdict`: no reason for a verdict, where the headline is that of the test.
     - `ranks_depend_on_units`: signed ranks of differences in different units.
@@ -343,7 +343,7 @@ def caveats(part: Comparison) -> Iterator[Statement]:
         methods = {name: collapsed[name] for name in judged if name in collapsed}
         if methods:
             yield state("collapsed_networks", methods=methods)
-        yield from _still_improving(part.runs)
+    yield from _still_improving(part.runs)
     lost = mostly_lost(part.scores, part.failed)
     if lost:
         yield state("mostly_failed", methods=lost)
