@@ -114,7 +114,7 @@ docs: $(VENV)/docs.stamp  ## build the documentation into site/
 
 INSTALL_RELEASED := $(RELEASED)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 RELEASED_BIN := $(abspath $(RELEASED))/bin
-CALL_LAYER := from relation_tf.layers import Relation; print(Relation(4)([[[0.0] * 8] * 3]).shape)
+CALL_LAYER := import numpy; from relation_tf.layers import Relation; print(Relation(4)(numpy.ones((1, 3, 8), "float32")).shape)
 
 release: $(VENV)/release.stamp  ## build the sdist and the wheel in dist/, and try the wheel with each of PYTHONS
 	rm -rf dist
