@@ -84,7 +84,7 @@ def pack(
             f"predictions are needed for {len(TASKS)} tasks; missing: {', '.join(missing)}"
             f"{others}. Add "
             "them, or use --fill-missing to submit the majority class of the training set "
-            "(STS-B: the mean score)."
+            "(STS-B: the mean score)"
         )
     members, warnings = {}, [f"{name}: not packed, no task has this name" for name in unknown]
     for task in TASKS.values():

@@ -182,7 +182,7 @@ def plan_suite(
     tasks: str | Iterable[str] | None = None,
     seeds: int | Iterable[int] | None = None,
     settings: Mapping[str, Any] | None = None,
-    replace_methods: Sequence[Method | type | str] | None = None,
+    replace_methods: Sequence[Method | Mapping[str, Any] | type | str] | None = None,
     **options: Any,
 ) -> SuitePlan:
     """Estimate the cost of `run_suite` with the same arguments, without training.

@@ -49,7 +49,7 @@ def run_suite(
     tasks: str | Iterable[str] | None = None,
     seeds: int | Iterable[int] | None = None,
     settings: Mapping[str, Any] | None = None,
-    replace_methods: Sequence[Method | type | str] | None = None,
+    replace_methods: Sequence[Method | Mapping[str, Any] | type | str] | None = None,
     **options: Any,
 ) -> Results:
     """Train the pending runs of a suite and read the results of all runs.
@@ -64,9 +64,9 @@ def run_suite(
         tasks: Tasks to run, by default all.
         seeds: Seeds to run, by default all.
         settings: Suite keys to override, such as `{"epochs": 10}`.
-        replace_methods: Methods to use instead of the suite's: `Method`s, Keras layer classes or
-            names of mechanisms. A reference or control that is not among them no longer applies,
-            nor does its margin.
+        replace_methods: Methods to use instead of the suite's: `Method`s, dictionaries of their
+            keys, Keras layer classes or names of mechanisms. A reference or control that is not
+            among them no longer applies, nor does its margin.
         **options: Fields of `relation_tf.bench.RunOptions`: `data`, `jobs`, `quiet` and others.
 
     Returns:
@@ -151,7 +151,7 @@ def _train_pending(
 def load(
     suite: str | Path | Suite,
     settings: Mapping[str, Any] | None,
-    methods: Sequence[Method | type | str] | None,
+    methods: Sequence[Method | Mapping[str, Any] | type | str] | None,
     plugins: Sequence[str],
 ) -> Suite:
     """Load a suite for runs, with other settings and methods, see `run_suite`."""
@@ -159,13 +159,15 @@ def load(
     suite = load_suite(suite, settings, plugins)
     if methods is None:
         return suite
-    replaced = [
-        method.model_dump() if isinstance(method, Method) else {"mechanism": method}
-        for method in methods
-    ]
-    values = {**suite.model_dump(), "method": replaced}
+    values = {**suite.model_dump(), "method": [*map(_keys, methods)]}
     drop_other_methods("replace_methods", values, settings or {})
     return make_suite("replace_methods", values)
+
+
+def _keys(method: Method | Mapping[str, Any] | type | str) -> Mapping[str, Any]:
+    if isinstance(method, Mapping):
+        return method
+    return method.model_dump() if isinstance(method, Method) else {"mechanism": method}
 
 
 def folder_of(suite: Suite, out: str | Path | None) -> Path:

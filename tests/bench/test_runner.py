@@ -182,7 +182,7 @@ def test_a_layer_that_cannot_be_imported_is_refused_at_once(tmp_path, run, suite
 
 @pytest.mark.usefixtures("unchecked_layers")
 def test_a_failed_run_leaves_its_error_and_the_suite_continues(tmp_path, run, suite, capsys):
-    methods = [Method(mechanism=Broken), "baseline"]
+    methods = [Method(mechanism=Broken), {"mechanism": "baseline", "units": 64}]
     results = run(suite(**ONE, epochs=1), replace_methods=methods, quiet=False)
     assert {each["method"] for each in results.runs} == {"baseline-64"}
     assert [name for name, _ in results.failures] == [
