@@ -148,7 +148,7 @@ SST-2 (declared)
     return {task: direction.higher_is_better for task, direction in directions.items()}, notes
 
 
-def refuse_unknown_direction(tasks: Iterable[Hashable], higher_is_better: Directions) -> list[int]:
+def given_signs(tasks: Iterable[Hashable], higher_is_better: Directions) -> list[int]:
     """Return the sign of each task, -1 where lower is better, for results without notes.
 
     Raises:
