@@ -124,7 +124,7 @@ def _train_pending(
     folder.check_runs(suite)
     folder.check_locked(pending)
     lines = [
-        *check_layers(_unlocked(pending, folder), folder, options),
+        *record_layer_checks(_unlocked(pending, folder), folder, options),
         *notes_of(requested, options),
         *(f"{fault}: run again" for fault in folder.damaged(pending)),
     ]
@@ -347,7 +347,9 @@ def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None
     return digest_of_file(glove).hex()
 
 
-def check_layers(configs: Sequence[RunConfig], folder: RunFolder, options: RunOptions) -> list[str]:
+def record_layer_checks(
+    configs: Sequence[RunConfig], folder: RunFolder, options: RunOptions
+) -> list[str]:
     """Check the custom layers of runs, and record the failing ones in the folder.
 
     Args:

@@ -10,7 +10,7 @@ import pytest
 from relation_tf.bench import run_suite, runner, workers
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.runner import check_layers
+from relation_tf.bench.runner import record_layer_checks
 from relation_tf.bench.workers import WorkerEndedError
 from relation_tf.config import Method
 from relation_tf.errors import SuiteError
@@ -85,7 +85,7 @@ def test_a_report_names_only_failing_layers_with_scores(tmp_path, suite):
 
 def test_built_in_layers_are_not_checked(tmp_path, suite, monkeypatch):
     monkeypatch.setattr(runner, "_check", never)
-    assert check_layers(suite().runs(), RunFolder(tmp_path), RunOptions()) == []
+    assert record_layer_checks(suite().runs(), RunFolder(tmp_path), RunOptions()) == []
     assert [*tmp_path.iterdir()] == []
 
 
@@ -102,14 +102,14 @@ def test_faults_are_recorded_for_each_method(tmp_path, leaky, suite, monkeypatch
     monkeypatch.setattr(runner, "_check", check)
     folder = RunFolder(tmp_path)
     options = RunOptions(allow_failing_checks=True)
-    notes = check_layers(configs, folder, options)
+    notes = record_layer_checks(configs, folder, options)
     assert len(checked) == 1  # one for all widths
     assert [note.partition(":")[0] for note in notes] == ["method Leaky-8", "method Leaky-16"]
     assert folder.failing_layers() == dict.fromkeys(
         ["Leaky-8", "Leaky-16"], "padding: It leaks. lengths: It fails."
     )
     monkeypatch.setattr(runner, "_check", lambda *_: [])
-    assert check_layers(configs[:1], folder, options) == []
+    assert record_layer_checks(configs[:1], folder, options) == []
     assert [*folder.failing_layers()] == ["Leaky-16"]
 
 
