@@ -168,7 +168,7 @@ def isolated(monkeypatch):
 @pytest.fixture
 def unchecked_layers(monkeypatch):
     """Leave out the checks of custom layers, which train networks."""
-    monkeypatch.setattr("relation_tf.bench.runner.check_layers", lambda *_: [])
+    monkeypatch.setattr("relation_tf.bench.runner.record_layer_checks", lambda *_: [])
 
 
 @pytest.fixture

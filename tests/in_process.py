@@ -49,3 +49,4 @@ def _in_this_process() -> Iterator[None]:
 def worker_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train in worker processes, as commands do."""
     monkeypatch.setattr(workers, "Worker", PROCESS)
+    monkeypatch.setattr(workers, "_idle", [])  # those of other tests are no processes

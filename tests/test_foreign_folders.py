@@ -87,9 +87,13 @@ def test_tab_runs_no_code_of_the_folder(foreign, line, capsys, monkeypatch):
     assert not foreign.exists()
 
 
-def test_modules_of_the_folder_do_not_replace_packages(foreign):
+@pytest.mark.parametrize("line", ["status .", "check-layer foreign:Layer"])
+def test_modules_of_the_folder_do_not_replace_packages(foreign, line):
+    for name in ("keras", "tensorflow"):
+        Path(f"{name}.py").write_text(CODE.format(str(foreign)))
+    Path("foreign.py").write_text("")
     answer = subprocess.run(
-        [sys.executable, "-P", "-m", "relation_tf.cli", "status", "."],
+        [sys.executable, "-P", "-m", "relation_tf.cli", *line.split()],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (answer.returncode, answer.stdout) == (2, "")

@@ -124,7 +124,7 @@ def _train_pending(
     folder.check_runs(suite)
     folder.check_locked(pending)
     lines = [
-        *check_layers(_unlocked(pending, folder), folder, options),
+        *record_layer_checks(_unlocked(pending, folder), folder, options),
         *notes_of(requested, options),
         *(f"{fault}: run again" for fault in folder.damaged(pending)),
     ]
@@ -349,7 +349,9 @@ def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None
     return digest_of_file(glove).hex()
 
 
-def check_layers(configs: Sequence[RunConfig], folder: RunFolder, options: RunOptions) -> list[str]:
+def record_layer_checks(
+    configs: Sequence[RunConfig], folder: RunFolder, options: RunOptions
+) -> list[str]:
     """Check the custom layers of runs, and record the failing ones in the folder.
 
     Args:
@@ -398,8 +400,7 @@ def find_faults(configs: Sequence[RunConfig], options: RunOptions) -> dict[str, 
     # Widths of one layer are checked once.
     layers = {keys[name]: (config, name not in one_read)
               for name, config in reversed(methods.items())}  # fmt: skip
-    checked = _check([*layers.values()], options) if layers else []
-    faults = dict(zip(layers, checked, strict=True))
+    faults = {key: _check(*layer, options) for key, layer in layers.items()}
     return {name: faults[key] for name, key in keys.items()}
 
 
@@ -422,28 +423,26 @@ def refusal(faults: Sequence[Fault]) -> str:
     )
 
 
-def _check(layers: Sequence[tuple[RunConfig, bool]], options: RunOptions) -> list[list[Fault]]:
-    configs = [config for config, _ in layers]
+def _check(config: RunConfig, all_read: bool, options: RunOptions) -> list[Fault]:
     try:
-        faults: list[list[Fault]] = workers.call(_faults, layers, options, runs=configs)
+        faults: list[Fault] = workers.call(_faults, config, all_read, options, runs=[config])
         return faults
     except workers.WorkerEndedError as error:
         from relation_tf.networks.check.report import Fault
 
-        message = f"{error}, while it checked the layer."
-        return [[Fault(config.mixer, "process", message)] for config in configs]
+        return [Fault(config.mixer, "process", f"{error}, while it checked the layer.")]
 
 
-def _faults(layers: Sequence[tuple[RunConfig, bool]], options: RunOptions) -> list[list[Fault]]:
-    load_plugins({name for config, _ in layers for name in config.plugins})
-    log, threads = Path(os.devnull), layers[0][0].threads
-    start_tensorflow(log, threads, options.deterministic)
+def _faults(config: RunConfig, all_read: bool, options: RunOptions) -> list[Fault]:
+    load_plugins(config.plugins)
+    log = Path(os.devnull)
+    start_tensorflow(log, config.threads, options.deterministic)
     import keras
 
     from relation_tf.training.building import layer_faults
 
     try:
         with stderr_to(log):
-            return [layer_faults(config, all_read=all_read) for config, all_read in layers]
+            return layer_faults(config, all_read=all_read)
     finally:
         keras.backend.clear_session()

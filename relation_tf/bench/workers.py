@@ -597,12 +597,14 @@ class Worker:
 
     @classmethod
     def idle_or_new(cls, arrived: threading.Event) -> Worker:
-        """Return a process that `call` has left, or start one."""
-        if not _idle:
-            return cls(arrived)
-        worker = _idle.pop()
-        worker.arrived = arrived
-        return worker
+        """Return a process that `call` has left and that has not ended, or start one."""
+        while _idle:
+            worker = _idle.pop()
+            worker.arrived = arrived
+            if worker._process.poll() is None:
+                return worker
+            worker.kill()
+        return cls(arrived)
 
     def start(self, group: Group) -> None:
         """Start a group."""
@@ -636,6 +638,7 @@ class Worker:
         with suppress(OSError):  # it has ended: `received` reports that
             pickle.dump(packed, self._process.stdin)
             self._process.stdin.flush()
+        self.arrived.set()  # of a process that ended before, nobody else sets this one
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -290,7 +290,7 @@ def parse_selection(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def import_from_here(suite: str = "") -> None:
-    """Make modules in the working folder and the suite's folder importable.
+    """Make modules in the working folder and the suite's folder importable; packages come first.
 
     Raises:
         SuiteError: If the working folder was deleted.
@@ -300,4 +300,4 @@ def import_from_here(suite: str = "") -> None:
         here = Path.cwd()
     except FileNotFoundError:
         raise SuiteError("the current folder no longer exists") from None
-    sys.path[:0] = [str(here), *folders]
+    sys.path += [place for place in (str(here), *folders) if place not in sys.path]

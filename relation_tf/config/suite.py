@@ -432,9 +432,9 @@ def load_suite(
     listed = values.get("plugins", [])
     if plugins and _are_names(listed):
         values["plugins"] = [*dict.fromkeys([*listed, *plugins])]
-    if folder is not None:
+    if folder is not None and values.get("published") is not None:
         with contextlib.suppress(OSError, ValueError):  # invalid file names
-            published = folder / str(values.get("published"))
+            published = folder / str(values["published"])
             if published.is_file():
                 values["published"] = str(published)
     if not import_plugins and _are_names(listed):

@@ -356,9 +356,9 @@ class ReportData:
         tests: dict[str, list[PairwiseResult]] = {}
         for part in self.comparisons.values():
             # The test of an average groups seeds of tasks, which are independent.
-            better = self.scores.averages if part.over_tasks else ()
+            without_letters = self.scores.averages if part.over_tasks else ()
             for task, result in part.tests.items():
-                tests.setdefault(task, []).extend([] if task in better else [result])
+                tests.setdefault(task, []).extend([] if task in without_letters else [result])
         letters = {task: letters_of(results) for task, results in tests.items()}
         return summarize(self.scores, letters, self.metrics[self.metrics["metric"] != SCORE])
 

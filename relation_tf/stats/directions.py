@@ -30,10 +30,10 @@ _TABLE = tomllib.loads(
     (resources.files("relation_tf.stats") / "metric_names.toml").read_text("utf-8")
 )
 _LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS, _NEGATIVE, _BETWEEN, _EITHER = (
-    re.compile(f"(?:{'|'.join(words.split())})s?")
-    for words in _TABLE.values()
-    if isinstance(words, str)
-)
+    re.compile(f"(?:{'|'.join(_TABLE[kind].split())})s?")
+    for kind in ("lower", "topics", "tasks", "higher", "units", "less", "negative", "between",
+                 "ambiguous")
+)  # fmt: skip
 _KNOWN = (_LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS, _EITHER)
 _STATED = re.compile(
     r"(↓|(?:lower|smaller)[\W_](?:is[\W_])?better)|↑|(?:higher|larger)[\W_](?:is[\W_])?better", re.I
@@ -148,7 +148,7 @@ SST-2 (declared)
     return {task: direction.higher_is_better for task, direction in directions.items()}, notes
 
 
-def refuse_unknown_direction(tasks: Iterable[Hashable], higher_is_better: Directions) -> list[int]:
+def given_signs(tasks: Iterable[Hashable], higher_is_better: Directions) -> list[int]:
     """Return the sign of each task, -1 where lower is better, for results without notes.
 
     Raises:

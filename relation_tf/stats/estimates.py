@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from relation_tf.stats.directions import Directions, refuse_unknown_direction
+from relation_tf.stats.directions import Directions, given_signs
 from relation_tf.stats.permutation import dominance, observed_groups
 from relation_tf.stats.samples import (
     FloatArray,
@@ -417,7 +417,7 @@ def probability_of_improvement(
     if set(scores_a) != set(scores_b):
         received = f"{list(scores_a)} and {list(scores_b)}"
         raise ValueError(f"both methods must have the same tasks. Received: {received}")
-    signs = refuse_unknown_direction(first, higher_is_better)
+    signs = given_signs(first, higher_is_better)
     wins, number = [], 0
     for sign, (task, scores) in zip(signs, scores_a.items(), strict=True):
         # Values that differ by rounding are tied.

@@ -149,7 +149,7 @@ _BUILTIN = {
         _as_glue("spearman"), "Spearman", low=-1.0, target="scores", weighted=_weighted_spearman
     ),
     "exact_match": Metric(None, "exact match", target="sequences"),
-    "token_accuracy": Metric(None, "token acc.", target="tokens"),
+    "token_accuracy": Metric(_as_glue("accuracy"), "token acc.", target="tokens"),
     "bleu": Metric(bleu, "BLEU", target="sequences"),
     "tokens_per_second": Metric(None, "tokens/s", high=None, points=1.0),
 }

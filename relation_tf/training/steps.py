@@ -367,10 +367,10 @@ class TokenClassificationSteps(TokenSteps):
         return self._fill(outputs, split)
 
     def score(self, outputs: np.ndarray, split: EncodedSplit, name: str = "") -> dict[str, float]:
-        """Return the share of labelled tokens that are classified correctly."""
-        labels = split.inputs[1].pad(np.arange(len(split)))
-        accuracy = float(np.mean((outputs == labels)[labels > 0]))
-        return dict.fromkeys(self.task.task.metrics, accuracy)
+        """Return the metrics of the labels of all labelled tokens."""
+        labels, task = split.inputs[1].pad(np.arange(len(split))), self.task.task
+        kept = labels > 0
+        return score(task, name or next(iter(task.scored)), outputs[kept], labels[kept])
 
     def _losses(self, texts: Any, targets: Any, training: bool) -> tuple[Any, Any]:
         """Return the mean loss of each row, and a mask of rows with only correct labels."""

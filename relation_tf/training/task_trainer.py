@@ -532,7 +532,10 @@ class TransferTrainer(SuiteTrainer):
         group = self.task.task
         names = tuple(group.split_of(task, "") for task in tasks)
         splits = {name: rows for name, rows in self.task.splits.items() if name.startswith(names)}
-        return replace(self.task, task=joined(group.name, tasks), splits=splits)
+        some, source = joined(group.name, tasks), self.task.source
+        members = tuple(member for member in source.members if member.task in tasks)
+        source = replace(source, task=some, members=members)
+        return replace(self.task, task=some, splits=splits, source=source)
 
     def _shared(self, task: Task, source: keras.Model) -> list[np.ndarray]:
         """Return the weights of a network for the layers that are frozen for a task."""

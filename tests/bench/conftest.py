@@ -49,7 +49,7 @@ def mortal(tmp_path, monkeypatch):
     (tmp_path / "mortal.py").write_text(MORTAL)
     (tmp_path / "neighbour.py").write_text("from signal import SIGKILL as SIGNAL\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(runner, "check_layers", lambda *_: [])  # it would be killed, too
+    monkeypatch.setattr(runner, "record_layer_checks", lambda *_: [])  # it would be killed, too
     yield {"mechanism": "mortal:Mortal", "units": 8}
     for name in ("mortal", "neighbour"):
         sys.modules.pop(name, None)

@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
-from relation_tf.bench import run_suite, runner
+from relation_tf.bench import run_suite, runner, workers
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.runner import check_layers
+from relation_tf.bench.runner import record_layer_checks
+from relation_tf.bench.workers import WorkerEndedError
 from relation_tf.config import Method
 from relation_tf.errors import SuiteError
 from relation_tf.networks.check import checks
@@ -84,7 +85,7 @@ def test_a_report_names_only_failing_layers_with_scores(tmp_path, suite):
 
 def test_built_in_layers_are_not_checked(tmp_path, suite, monkeypatch):
     monkeypatch.setattr(runner, "_check", never)
-    assert check_layers(suite().runs(), RunFolder(tmp_path), RunOptions()) == []
+    assert record_layer_checks(suite().runs(), RunFolder(tmp_path), RunOptions()) == []
     assert [*tmp_path.iterdir()] == []
 
 
@@ -93,28 +94,47 @@ def test_faults_are_recorded_for_each_method(tmp_path, leaky, suite, monkeypatch
     configs = suite(tasks=["CoLA"], method=[wide]).runs()
     checked = []
 
-    def check(layers, options):
-        checked.extend(layers)
+    def check(config, *arguments):
+        checked.append(config)
         faults = {"padding": "It leaks.", "lengths": "It fails."}.items()
-        return [[Fault(config.mechanism, *fault) for fault in faults] for config, _ in layers]
+        return [Fault(config.mechanism, *fault) for fault in faults]
 
     monkeypatch.setattr(runner, "_check", check)
     folder = RunFolder(tmp_path)
     options = RunOptions(allow_failing_checks=True)
-    notes = check_layers(configs, folder, options)
+    notes = record_layer_checks(configs, folder, options)
     assert len(checked) == 1  # one for all widths
     assert [note.partition(":")[0] for note in notes] == ["method Leaky-8", "method Leaky-16"]
     assert folder.failing_layers() == dict.fromkeys(
         ["Leaky-8", "Leaky-16"], "padding: It leaks. lengths: It fails."
     )
-    monkeypatch.setattr(runner, "_check", lambda configs, *_: [[]] * len(configs))
-    assert check_layers(configs[:1], folder, options) == []
+    monkeypatch.setattr(runner, "_check", lambda *_: [])
+    assert record_layer_checks(configs[:1], folder, options) == []
     assert [*folder.failing_layers()] == ["Leaky-16"]
+
+
+@pytest.mark.tensorflow
+def test_a_layer_that_ends_its_worker_is_no_fault_of_others(leaky, suite, monkeypatch):
+    fatal = leaky.model_copy(update={"name": "fatal", "options": {"activation": "relu"}})
+
+    def call(function, *arguments, runs):
+        if any(run.method == "fatal" for run in runs):
+            raise WorkerEndedError("a worker was ended by SIGSEGV")
+        return function(*arguments)
+
+    monkeypatch.setattr(workers, "call", call)
+    monkeypatch.setattr("relation_tf.training.building.layer_faults", lambda *_, **options: [])
+    faults = runner.find_faults(suite(method=[leaky, fatal]).runs(), RunOptions())
+    assert {name: [fault.check for fault in each] for name, each in faults.items()} == {
+        "Leaky-8": [], "fatal": ["process"],
+    }  # fmt: skip
+    message = "a worker was ended by SIGSEGV, while it checked the layer."
+    assert faults["fatal"][0].message == message
 
 
 def failing(check, message):
     """Return a replacement of the checks, in which each layer fails a check."""
-    return lambda layers, *_: [[Fault(config.mechanism, check, message)] for config, _ in layers]
+    return lambda config, *_: [Fault(config.mechanism, check, message)]
 
 
 @pytest.mark.tensorflow

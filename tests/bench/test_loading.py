@@ -263,7 +263,7 @@ def plugged(tmp_path, small_glue, monkeypatch, isolated):
     for registry in (MECHANISMS, STOPPING_RULES):
         isolated(registry)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("relation_tf.bench.runner.check_layers", lambda *_: [])
+    monkeypatch.setattr("relation_tf.bench.runner.record_layer_checks", lambda *_: [])
     (tmp_path / "kept_parts.py").write_text(PLUGIN)
     data = tmp_path / "data"
     shutil.copytree(small_glue / "CoLA", data / "CoLA", ignore=shutil.ignore_patterns("test.tsv"))

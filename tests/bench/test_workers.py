@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,32 @@ def test_answers_of_a_worker(capsys):
         call(Unreadable)
     with pytest.raises(workers.WorkerEndedError, match="SIGKILL"):
         call(leave_a_child)  # without waiting for it
+
+
+def end_while_idle():
+    """Kill the worker of the last call; return when its threads know."""
+    (worker,) = workers._idle
+    worker._process.kill()
+    worker._process.wait()
+    assert worker.arrived.wait(60)
+    return worker
+
+
+@pytest.mark.usefixtures("worker_processes")
+def test_a_worker_that_ended_while_idle_is_replaced(monkeypatch):
+    @workers.ends_workers
+    def command():
+        first = workers.call(os.getpid)
+        ended = end_while_idle()
+        second = workers.call(os.getpid)
+        assert first != second
+        assert not Path(ended._temporary.name).exists()
+        # Its end is not known yet when the next call begins.
+        monkeypatch.setattr(end_while_idle()._process, "poll", lambda: None)
+        with pytest.raises(workers.WorkerEndedError, match="SIGKILL"):
+            workers.call(os.getpid)
+
+    command()
 
 
 # A script without `if __name__ == "__main__"`, read from stdin: its layers are in no file.

@@ -25,8 +25,9 @@ def test_same_suite_from_toml_and_python(tmp_path, suite, monkeypatch):
     path = tmp_path / "small.toml"
     path.write_text(made.to_toml(), encoding="utf-8")
     monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "None").write_text("", encoding="utf-8")  # of no key
     assert load_suite("~/small.toml") == load_suite(path)
-    assert load_suite(path) == made
+    assert load_suite(path) == load_suite(path, {"published": None}) == made
 
 
 def names(**method):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+import tomllib
+
 import numpy as np
 import pytest
 
@@ -23,6 +26,14 @@ PERPLEXITY = "WikiText perplexity"
 LOW, HIGH = [30.0, 30.5, 31.0, 31.5, 32.0], [40.0, 40.5, 41.0, 41.5, 42.0]
 SAMPLES = {task: {"a": HIGH, "b": LOW} for task in (PERPLEXITY, "validation loss")}
 NOTE = "Lower is better"
+
+
+def test_words_do_not_depend_on_the_order_of_their_kinds(monkeypatch):
+    loads = tomllib.loads
+    monkeypatch.setattr(tomllib, "loads", lambda text: dict(reversed(loads(text).items())))
+    read = runpy.run_path(read_name.__code__.co_filename)["read_name"]
+    names = (PERPLEXITY, "error F1", "MR", "negative accuracy", "loss reduction")
+    assert [*map(read, names)] == [*map(read_name, names)]
 
 
 @pytest.mark.parametrize("control", [None, "a"])

@@ -14,6 +14,8 @@ from keras import ops
 
 from relation_tf.bench import run_suite
 from relation_tf.config.suite import make_suite
+from relation_tf.errors import DataError
+from relation_tf.registry import METRICS, register_metric
 from relation_tf.report import make_report
 from relation_tf.tasks import diagnostics, load_task
 from tests.backends import close
@@ -67,6 +69,28 @@ def test_loss_and_accuracy_are_those_of_the_labelled_tokens(task: str) -> None:
     close(part.loss(outputs, split), np.mean(losses))
     assert part.score(outputs, split) == {"token_accuracy": pytest.approx(np.mean(right))}
     np.testing.assert_array_equal(outputs, np.where(labels > 0, logits.argmax(axis=2) + 1, 0))
+
+
+def test_each_metric_of_labelled_tokens_is_its_own(isolated: Any) -> None:
+    isolated(METRICS)
+    register_metric("misses", target="tokens", higher_is_better=False)(
+        lambda found, true: int((found != true).sum())
+    )
+    part = steps(asked(tasks=["listops-small"]))
+
+    def scores(*metrics: str) -> dict[str, float]:
+        part.task = replace(part.task, task=replace(part.task.task, metrics=metrics))
+        return part.score(outputs, split, "listops-small")
+
+    split = part.task.splits["test"]
+    labels = split.inputs[1].pad(np.arange(len(split)))
+    outputs = labels.copy()
+    outputs[tuple(np.argwhere(labels)[0])] = -1
+    number = np.count_nonzero(labels)
+    expected = {"misses": 1.0, "token_accuracy": pytest.approx(1 - 1 / number)}
+    assert scores("misses", "token_accuracy") == expected
+    with pytest.raises(DataError, match="metric 'exact_match' needs the trained network"):
+        scores("exact_match")
 
 
 def test_compression_reads_only_the_last_vector() -> None:

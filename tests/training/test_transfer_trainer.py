@@ -92,6 +92,15 @@ def trainings(monkeypatch):
     return ended
 
 
+def test_the_trainers_of_a_task_have_the_sources_of_their_tasks(make):
+    made = make()
+    for number, others in enumerate([["music", "toys"], ["books", "toys"], ["books", "music"]]):
+        task = made.task.task.members[number]
+        for trainer, names in ((made._source(task), others), (made._target(task), [task.name])):
+            sources = [member.source.task.name for member in trainer.task.members]
+            assert sources == [member.name for member in trainer.task.task.members] == names
+
+
 def same(some, others):
     return all(np.array_equal(a, b) for a, b in zip(some, others, strict=True))
 
