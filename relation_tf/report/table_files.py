@@ -185,8 +185,9 @@ def _read_excel(path: Path) -> pd.DataFrame:
         names += [repr(name)] * (len(rows) > 1)
         if len(rows) > 1 == len(names):
             places = [f"{path}:{number + 1}" for number in rows.index[1:]]
-            levels = len(rows) > 2 and rows.iloc[2, 1:].isna().all()
-            header = rows.iloc[0].ffill() if levels else rows.iloc[0].fillna("")
+            merged = rows.iloc[0].ffill()
+            levels = rows.iloc[2:3, 1:].isna().all(axis=1).any() and merged.value_counts().max() > 1
+            header = merged if levels else rows.iloc[0].fillna("")
             table = rows[1:].set_axis(places).set_axis(header, axis=1)
             table = _of_levels(table) if levels else table
     if len(names) > 1:

@@ -325,6 +325,16 @@ def test_formats_of_files(tmp_path):
     assert scores(understand(table, "t", {})) == expected
 
 
+FAILED_TASK = [["A", 0.9, 0.8], ["B", None, None], ["C", 0.7, 0.6], ["D", 0.5, 0.4]]
+
+
+@pytest.mark.parametrize("name", ["dataset", None])
+def test_a_failed_second_task_is_no_header_of_excel(tmp_path, name):
+    write_sheets(tmp_path / "t.xlsx", acc=[[name, "x", "y"], *FAILED_TASK])
+    rows = understand(read_table_file(tmp_path / "t.xlsx"), "t", {"task": name or "index"}).rows
+    assert [[*rows[key].unique()] for key in ("task", "method")] == [[*"ABCD"], [*"xy"]]
+
+
 def test_excel(tmp_path):
     """Notes, titles and empty columns are left out."""
     pytest.importorskip("openpyxl")
