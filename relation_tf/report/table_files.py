@@ -89,9 +89,10 @@ def _read_text(path: Path) -> pd.DataFrame:
             )
     rows, lines = [x for x, _ in read[1:]], [f"{path}:{n}" for _, n in read[1:]]
     table = pd.DataFrame(rows, lines, header, dtype=object)
-    if len(rows) > 1 and all(bool(x) != bool(y) for x, y in zip(header, rows[1], strict=True)):
+    heads = [*zip(header, *rows[:2], strict=True)]
+    if len(rows) > 1 and all(bool(x) == bool(y) != bool(z) for x, y, z in heads):
         # Names of `DataFrame.agg` in two lines, then those of the index.
-        names = [z or f"{x} {y}".strip() for x, y, z in zip(header, *rows[:2], strict=True)]
+        names = [z or f"{x} {y}".strip() for x, y, z in heads]
         table = table.iloc[2:].set_axis(names, axis=1)
     if len(rows) > 1 and table.columns.has_duplicates and not any(rows[1][1:]):
         table = _of_levels(table)

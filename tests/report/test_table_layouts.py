@@ -335,6 +335,12 @@ def test_a_failed_second_task_is_no_header_of_excel(tmp_path, name):
     assert [[*rows[key].unique()] for key in ("task", "method")] == [[*"ABCD"], [*"xy"]]
 
 
+@pytest.mark.parametrize("first", ["A,.9,.8", "A,failed,OOM"])
+def test_a_failed_second_task_is_no_header(tmp_path, first):
+    rows = read(tmp_path, f",x,y\n{first}\nB,,\nC,.7,.6\nD,.5,.4\n").rows
+    assert [[*rows[key].unique()] for key in ("task", "method")] == [[*"ABCD"], [*"xy"]]
+
+
 def test_excel(tmp_path):
     """Notes, titles and empty columns are left out."""
     pytest.importorskip("openpyxl")
