@@ -637,6 +637,51 @@ def test_methods_with_names_of_summaries(tmp_path, names):
     assert long.layout.others == (*names.split(","),)
 
 
+TASKS_LIKE_SUMMARIES = [
+    ("count", 0.6, 0.9), ("A", 0.5, 0.7), ("max", 0.8, 0.6), ("min", 0.9, 0.8),
+    ("sum", 0.1, 0.3), ("B", 0.2, 0.9),
+]  # fmt: skip
+SUMMARIES_OF_TASKS = [
+    ("A", 0.52, 0.7), ("count", 2, 2), ("B", 0.33, 0.9), ("max", 0.5, 0.9), ("min", 0.33, 0.9),
+    ("sum", 0.85, 0.9), ("rank", 2, 1), ("std", 0.2, 0.3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("across", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize(("rows", "tasks"), [
+    (TASKS_LIKE_SUMMARIES, [name for name, *_ in TASKS_LIKE_SUMMARIES]),
+    (SUMMARIES_OF_TASKS, ["A", "B"]),
+])  # fmt: skip
+def test_tasks_with_names_of_summaries(rows, tasks, across):
+    table = pd.DataFrame(rows, columns=["task", "x", "y"], dtype=object)
+    table["y"] = table["y"].mask(table["task"] == "A", "failed")
+    if across:
+        table = table.set_index("task").T.rename_axis("method").reset_index()
+    long = understand(table, "t", {})
+    assert [*long.rows["task"].unique()] == tasks
+    assert {*long.layout.without} == {name for name, *_ in rows} - {*tasks}
+    assert long.layout.others == ((*tasks,) if across else ("x", "y"))
+
+
+def test_tasks_with_names_of_summaries_and_seeds(tmp_path):
+    rows = "A,1,.5,.7\nA,2,.6,.6\ncount,1,.9,.8\ncount,2,.8,.9\n"
+    long = read(tmp_path, f"task,seed,x,y\n{rows}max,,.6,.7\nsum,,2,2\n")
+    assert [*long.rows["task"].unique()] == ["A", "count"]
+    assert long.layout.without == ("max", "sum")
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (3, 5)])
+def test_counts_of_runs_are_left_out(tmp_path, counts):
+    for head in ("task", "method"):
+        rows = f"A,.5,.7,{counts[0]}\nB,.6,.8,{counts[1]}\n"
+        assert read(tmp_path, f"{head},x,y,count\n{rows}").layout.without == ("count",)
+
+
+def test_a_method_with_the_name_count(tmp_path):
+    long = read(tmp_path, "task,x,y,count\nA,.5,.7,.9\nB,.6,.8,.7\n")
+    assert [*long.rows["method"].unique()] == ["x", "y", "count"]
+
+
 def test_summaries_of_methods_in_columns(tmp_path):
     head = "dataset,x,y,z,Mean,median,std,max,avg. rank,x_std"
     long = read(tmp_path, f"{head}\nA,.1,.2,.4,.23,.2,.15,.4,2,9\nB,.3,.2,.5,.33,.3,.15,.5,2,9\n")
