@@ -338,12 +338,8 @@ def _other_runs(read: Sequence[LoadedScores], scores: Scores) -> pd.DataFrame:
 
 def _check_used(given: ComparisonOptions, read: Sequence[LoadedScores]) -> None:
     """Check that an option for tables or for several sources has an effect."""
-    for_tables = {
-        "columns": given.columns,
-        "drop_failed": given.drop_failed,
-        "failed_as": given.failed_as is not None,
-    }
-    for name, is_given in for_tables.items():
+    for name in ("columns", "metric", "drop_failed", "failed_as"):
+        is_given = getattr(given, name) not in (getattr(ComparisonOptions, name), {})
         if is_given and all(source.scores.reference_declared for source in read):
             raise OptionError(name, "applies to tables of scores, but all sources are suites")
     if given.drop_failed and given.failed_as is not None:

@@ -89,9 +89,10 @@ def _read_text(path: Path) -> pd.DataFrame:
             )
     rows, lines = [x for x, _ in read[1:]], [f"{path}:{n}" for _, n in read[1:]]
     table = pd.DataFrame(rows, lines, header, dtype=object)
-    if len(rows) > 1 and all(bool(x) != bool(y) for x, y in zip(header, rows[1], strict=True)):
+    heads = [*zip(header, *rows[:2], strict=True)]
+    if len(rows) > 1 and all(bool(x) == bool(y) != bool(z) for x, y, z in heads):
         # Names of `DataFrame.agg` in two lines, then those of the index.
-        names = [z or f"{x} {y}".strip() for x, y, z in zip(header, *rows[:2], strict=True)]
+        names = [z or f"{x} {y}".strip() for x, y, z in heads]
         table = table.iloc[2:].set_axis(names, axis=1)
     if len(rows) > 1 and table.columns.has_duplicates and not any(rows[1][1:]):
         table = _of_levels(table)
@@ -185,8 +186,9 @@ def _read_excel(path: Path) -> pd.DataFrame:
         names += [repr(name)] * (len(rows) > 1)
         if len(rows) > 1 == len(names):
             places = [f"{path}:{number + 1}" for number in rows.index[1:]]
-            levels = len(rows) > 2 and rows.iloc[2, 1:].isna().all()
-            header = rows.iloc[0].ffill() if levels else rows.iloc[0].fillna("")
+            merged = rows.iloc[0].ffill()
+            levels = rows.iloc[2:3, 1:].isna().all(axis=1).any() and merged.value_counts().max() > 1
+            header = merged if levels else rows.iloc[0].fillna("")
             table = rows[1:].set_axis(places).set_axis(header, axis=1)
             table = _of_levels(table) if levels else table
     if len(names) > 1:

@@ -60,7 +60,8 @@ _SPREAD = (
 )
 _OF_MEANS = re.compile(r"\b(std|stdev|stderr|sd|sem)\b")
 _SUMMARY = rf"{_AVERAGE}|{_SPREAD}|wins|w/[td]/l"
-_OF_OTHERS = r"mean|average|avg\.?|median|std\.?|sd|sem|var|variance|min|max|best|sum|total"
+_OF_OTHERS = r"mean|average|avg\.?|median|std\.?|sd|sem|var|variance|min|max|best|sum|total|count"
+_OR_TASK = "min|max|sum|count"  # others can be of all rows or seeds, such as a total score
 _KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
 _UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
 _FAILED = re.compile(
@@ -183,22 +184,24 @@ class _Table:
         kinds = {name: self.kind(name) for name in names}
         if "task" in self.named and "method" not in self.named and not self.text():
             methods = [name for name in names if kinds[name] == "score"]
-            kinds |= {name: "score" for name in names if self._is_method(name, methods)}
+            kinds |= {name: "score" for name in names if self.differs(name, methods)}
         best = min(kinds.values(), key=_KINDS.index, default="")
         self.left = [name for name in names if kinds[name] != best]
         return [name for name in names if kinds[name] == best]
 
-    def _is_method(self, name: str, others: Sequence[str]) -> bool:
+    def differs(self, name: str, others: Collection[Any]) -> bool:
         """Return True for the name of a summary whose values are not those of other columns."""
         words = _words(name)
         if not _fits(name, _OF_OTHERS):
             stem = re.sub(r" ?\b(std\.?|stdev|stderr)", "", words)
             return stem != words and not any(_words(x).startswith(stem) for x in others)
         own, cells = (self.cells[x].map(parsed).astype(float) for x in (name, [*others]))
+        digits = max(len(str(x).strip(" %").partition(".")[2]) for x in self.cells[name])
+        if words == "count":  # 5.0 can be a number of runs, 1.0 a score
+            return digits > 0 and (not own.max() > 1 or bool((own % 1).any()))
         names = ("mean", "median", "min", "max", "sum", "std", "var", "sem")
         summaries = [cells.agg(how, axis=1) for how in names]
         summaries += [cells.std(axis=1, ddof=0), cells.var(axis=1, ddof=0)]
-        digits = max(len(str(x).strip(" %").partition(".")[2]) for x in self.cells[name])
         return not any(np.allclose(own, x, 0, 0.51 * 10.0**-digits, True) for x in summaries)
 
     def text(self) -> list[str]:
@@ -248,7 +251,7 @@ def understand(
             )
     is_wide, tasks = wide in ("methods", "tasks"), [*dict.fromkeys(map(str, long["task"]))]
     left = [name for name in tasks if _fits(name, _SUMMARY if is_wide else _AVERAGE)]
-    left = left if len(left) < len(tasks) else []
+    left = [x for x in left if len(left) < len(tasks) and not _is_task(x, long, left)]
     long = long[~long["task"].astype(str).isin(left)]
     left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
     names = _words(found.named.get("seed", wide))
@@ -267,7 +270,7 @@ def understand(
         tuple(name for name in found.named.values() if name not in (ROW, "")),
         wide,
         tuple(left),
-        tuple(found.scores),
+        tuple(name for name in found.scores if name not in left),
     )
     means = any(_OF_MEANS.search(_words(name)) for name in found.left)
     return LongTable(long, layout, replicate, unused, found.test_share, means)
@@ -434,7 +437,9 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
                 f"--metric {shlex.quote(_bare(metrics[0]))} if it is the score; to read "
                 "tasks, rename or remove it"
             )
-        return _melted(table, numbers, "task")
+        named = [*numbers, *(x for x in table.left if _fits(x, _OR_TASK))]
+        table.left = [x for x in table.left if x not in named]
+        return _melted(table, sorted(named, key=table.columns.index), "task")
     if "task" in table.named:
         if len(numbers) > 1:
             return _melted(table, numbers, "method")
@@ -609,6 +614,20 @@ def _refuse(table: _Table, why: str, example: str = "") -> NoReturn:
 
 def _fits(name: str, pattern: str) -> bool:
     return bool(re.fullmatch(pattern, _words(name)))
+
+
+def _is_task(name: str, rows: pd.DataFrame, left: Sequence[str]) -> bool:
+    """Return True if a name of a summary is that of a task, with other values and all seeds.
+
+    Args:
+        name: The name.
+        rows: One row for each score.
+        left: All names of summaries.
+    """
+    rows = rows.assign(run=rows.groupby(["task", "method"], dropna=False).cumcount())
+    cells = rows.set_index(["method", "run", "task"])["score"].map(str).unstack()
+    has_all = _fits(name, _OR_TASK) and bool(cells[name].notna().all())
+    return has_all and _Table(cells, "").differs(name, [x for x in cells if x not in left])
 
 
 def _is_binary(cells: Iterable[Any]) -> bool:

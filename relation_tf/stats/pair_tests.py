@@ -618,7 +618,7 @@ def brunner_munzel(
     ranked = rank_samples(samples, control, higher_is_better=higher_is_better, options=settings)
     codes, sizes = list(ranked.codes.values()), ranked.sizes.tolist()
     pairs = index_pairs(len(codes), control is not None)
-    drawn = any(math.comb(sizes[i] + sizes[j], sizes[i]) > permutations for i, j in pairs)
+    drawn = sum(math.comb(sizes[i] + sizes[j], sizes[i]) > permutations for i, j in pairs)
     seed = int(settings.rng)
     statistics, pvalues = [], []
     for i, j in pairs:
@@ -631,7 +631,8 @@ def brunner_munzel(
         pvalues.append(permutation_pvalues(observed, null)[0])
     attainable = min(_attainable(sizes[i], sizes[j], permutations) for i, j in pairs)
     against = control is not None
-    notes = [f"P-values come from {permutations:,} random permutations of each pair, seed {seed}"]
+    some = f"of {drawn} of {len(pairs)} pairs " * (drawn < len(pairs))
+    random = f"{permutations:,} random permutations of each pair, seed {seed}"
     result = pairwise_result(
         "brunner-munzel-control" if against else "brunner-munzel",
         ranked,
@@ -645,7 +646,7 @@ def brunner_munzel(
         seeds_needed=samples_needed(
             lambda n: attainable_with_holm(len(codes), n, against_control=against), alpha
         ),
-        notes=notes if drawn else [],
+        notes=[f"P-values {some}come from {random}"] if drawn else [],
     )
     return BrunnerMunzelResult(**vars(result), permutations=permutations, seed=seed)
 

@@ -159,6 +159,7 @@ def test_invalid_arguments(before, csv, tmp_path):
         ((good, good), {}, "labels: must give each .* 2 sources have the name 'theirs'"),
         ((good,), {"merge": True}, "merge: needs two or more sources"),
         ((before,), {"columns": {"task": "x"}}, "columns: applies to tables of scores, but all"),
+        ((before,), {"metric": "f1"}, "metric: applies to tables of scores, but all"),
         ((good,), {"labels": ["a\x00b"]}, r"labels: must be printable text.*a.x00b"),
         ((good, points), {}, "CoLA: all scores must have the same unit. .*0.904 for mine of "),
         ((both,), {}, "up to 0.904 for mine of both and up to 81 for theirs of both; if these are"),

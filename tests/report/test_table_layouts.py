@@ -325,6 +325,22 @@ def test_formats_of_files(tmp_path):
     assert scores(understand(table, "t", {})) == expected
 
 
+FAILED_TASK = [["A", 0.9, 0.8], ["B", None, None], ["C", 0.7, 0.6], ["D", 0.5, 0.4]]
+
+
+@pytest.mark.parametrize("name", ["dataset", None])
+def test_a_failed_second_task_is_no_header_of_excel(tmp_path, name):
+    write_sheets(tmp_path / "t.xlsx", acc=[[name, "x", "y"], *FAILED_TASK])
+    rows = understand(read_table_file(tmp_path / "t.xlsx"), "t", {"task": name or "index"}).rows
+    assert [[*rows[key].unique()] for key in ("task", "method")] == [[*"ABCD"], [*"xy"]]
+
+
+@pytest.mark.parametrize("first", ["A,.9,.8", "A,failed,OOM"])
+def test_a_failed_second_task_is_no_header(tmp_path, first):
+    rows = read(tmp_path, f",x,y\n{first}\nB,,\nC,.7,.6\nD,.5,.4\n").rows
+    assert [[*rows[key].unique()] for key in ("task", "method")] == [[*"ABCD"], [*"xy"]]
+
+
 def test_excel(tmp_path):
     """Notes, titles and empty columns are left out."""
     pytest.importorskip("openpyxl")
@@ -619,6 +635,51 @@ def test_methods_with_names_of_summaries(tmp_path, names):
     long = read(tmp_path, "\n".join([f"dataset,{names}", *rows]))
     assert [*long.rows["method"].unique()] == names.split(",")
     assert long.layout.others == (*names.split(","),)
+
+
+TASKS_LIKE_SUMMARIES = [
+    ("count", 0.6, 0.9), ("A", 0.5, 0.7), ("max", 0.8, 0.6), ("min", 0.9, 0.8),
+    ("sum", 0.1, 0.3), ("B", 0.2, 0.9),
+]  # fmt: skip
+SUMMARIES_OF_TASKS = [
+    ("A", 0.52, 0.7), ("count", 2, 2), ("B", 0.33, 0.9), ("max", 0.5, 0.9), ("min", 0.33, 0.9),
+    ("sum", 0.85, 0.9), ("rank", 2, 1), ("std", 0.2, 0.3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("across", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize(("rows", "tasks"), [
+    (TASKS_LIKE_SUMMARIES, [name for name, *_ in TASKS_LIKE_SUMMARIES]),
+    (SUMMARIES_OF_TASKS, ["A", "B"]),
+])  # fmt: skip
+def test_tasks_with_names_of_summaries(rows, tasks, across):
+    table = pd.DataFrame(rows, columns=["task", "x", "y"], dtype=object)
+    table["y"] = table["y"].mask(table["task"] == "A", "failed")
+    if across:
+        table = table.set_index("task").T.rename_axis("method").reset_index()
+    long = understand(table, "t", {})
+    assert [*long.rows["task"].unique()] == tasks
+    assert {*long.layout.without} == {name for name, *_ in rows} - {*tasks}
+    assert long.layout.others == ((*tasks,) if across else ("x", "y"))
+
+
+def test_tasks_with_names_of_summaries_and_seeds(tmp_path):
+    rows = "A,1,.5,.7\nA,2,.6,.6\ncount,1,.9,.8\ncount,2,.8,.9\n"
+    long = read(tmp_path, f"task,seed,x,y\n{rows}max,,.6,.7\nsum,,2,2\n")
+    assert [*long.rows["task"].unique()] == ["A", "count"]
+    assert long.layout.without == ("max", "sum")
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (3, 5)])
+def test_counts_of_runs_are_left_out(tmp_path, counts):
+    for head in ("task", "method"):
+        rows = f"A,.5,.7,{counts[0]}\nB,.6,.8,{counts[1]}\n"
+        assert read(tmp_path, f"{head},x,y,count\n{rows}").layout.without == ("count",)
+
+
+def test_a_method_with_the_name_count(tmp_path):
+    long = read(tmp_path, "task,x,y,count\nA,.5,.7,.9\nB,.6,.8,.7\n")
+    assert [*long.rows["method"].unique()] == ["x", "y", "count"]
 
 
 def test_summaries_of_methods_in_columns(tmp_path):

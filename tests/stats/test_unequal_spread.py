@@ -107,6 +107,14 @@ def test_monte_carlo_is_near_the_exact_p():
     assert least.pvalue.loc["a", "b"] >= least.attainable_pvalue == 1 / 101
 
 
+def test_the_note_counts_the_pairs_with_random_permutations():
+    samples = {str(n): np.arange(n) * 1.1**n for n in (4, 3, 7, 8)}
+    for permutations, said in ((35, ["P-values of 5 of 6 pairs come"]), (34, ["P-values come"]),
+                               (10_000, [])):  # fmt: skip
+        notes = brunner_munzel(samples, permutations=permutations).notes
+        assert [note.partition(" from ")[0] for note in notes] == said
+
+
 @pytest.mark.parametrize("sizes", [(5, 5), (2, 9)])
 def test_welch_equals_scipy(sizes):
     rng = np.random.default_rng(4)
