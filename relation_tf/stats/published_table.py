@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -33,6 +32,7 @@ _Figures: TypeAlias = "tuple[_Figure, _Figure]"  # mean and SD
 
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?"
 _FIGURE = re.compile(rf"[-+]?(?:{_NUMBER}|inf(?:inity)?|nan)", re.I)
+_WITH_SD = re.compile(r"\s*(\S+?)\s*(?:±|\+/-|\\pm)\s*(\S+)\s*")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,9 +111,9 @@ def read_published(
     alpha.
 
     Args:
-        table: Columns `method`, `mean`, `sd`, and `task` if there are several tasks; or the path of
-            a CSV file with these columns, or of a TOML file of published figures (`[[figure]]`, see
-            `relation_tf.config.suite`). Its tasks are such as `"IMDb, seconds, 64 units"`.
+        table: Columns `method`, `mean`, `sd`, and `task` if there are several tasks; or methods in
+            the first column, and a column of cells such as `80.6 ± 0.4` for each task; or the path
+            of a CSV file with such a table.
         n: Number of scores (seeds) per mean.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
@@ -235,18 +235,20 @@ def _separation(a: _Figures, b: _Figures, n: int, ddof: int | None) -> Verdict:
 def _figures(table: pd.DataFrame | str | Path) -> dict[Hashable, dict[Hashable, _Figures]]:
     """Return task -> method -> mean and SD; the task is None if the table has no tasks."""
     if isinstance(table, str | Path):
-        path = Path(table)
-        table = _read_toml(path) if path.suffix == ".toml" else _read_csv(path)
+        table = _read_csv(Path(table))
     if not isinstance(table, pd.DataFrame):
         raise TypeError(
-            "`table` must be a pandas.DataFrame or the path of a CSV or TOML file. "
+            "`table` must be a pandas.DataFrame or the path of a CSV file. "
             f"Received: {type(table).__name__}"
         )
     if not table.columns.is_unique:
         raise ValueError(f"column names must be unique. Received: {list(table.columns)}")
+    if table.iloc[:, 1:].map(lambda cell: bool(_WITH_SD.fullmatch(str(cell)))).any(axis=None):
+        table = _long(table)
     if not {"method", "mean", "sd"} <= {*table.columns}:
         raise ValueError(
-            f"`table` must have the columns method, mean and sd. Received: {list(table.columns)}"
+            "`table` must have the columns method, mean and sd, or methods in rows, tasks in "
+            f"columns and cells such as '80.6 ± 0.4'. Received: {list(table.columns)}"
         )
     columns = (table.get(name, [None] * len(table)) for name in ("task", "method", "mean", "sd"))
     rows = list(zip(*columns, strict=True))
@@ -284,25 +286,11 @@ def _read_csv(path: Path) -> pd.DataFrame:
     return cells.iloc[1:].set_axis(cells.iloc[0], axis="columns")
 
 
-def _read_toml(path: Path) -> pd.DataFrame:
-    """Return the figures of a TOML file that have an SD, as text."""
-    try:
-        figures = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=str)["figure"]
-        table = pd.DataFrame(figures, dtype=object).rename(columns={"value": "mean"})
-        table = table[table["sd"].notna()]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path} must be a TOML file with [[figure]] of method, value and sd: {error}"
-        ) from error
-    if "task" in table:
-        table["task"] = [*map(str, table["task"])]
-        if "metric" in table:
-            has_metrics = table.groupby("task")["metric"].transform("nunique") > 1
-            table.loc[has_metrics, "task"] += ", " + table["metric"].astype(str)
-        if "units" in table:
-            of_width = table["units"].notna()
-            table.loc[of_width, "task"] += ", " + table["units"].astype(str) + " units"
-    return table
+def _long(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each cell `mean ± sd` of a table with methods in rows, tasks in columns."""
+    long = table.set_axis(["method", *table.columns[1:]], axis=1).melt("method", var_name="task")
+    parts = long["value"].astype(str).str.extract(_WITH_SD).set_axis(["mean", "sd"], axis=1)
+    return long.join(parts)
 
 
 def _text(figure: Any) -> str:
