@@ -17,7 +17,7 @@ from relation_tf.bench.run_folder import RunFolder, count_diverged
 from relation_tf.bench.workers import EventCallback, RunGroup, group_runs, train_shared
 from relation_tf.config import Method, Suite, load_suite
 from relation_tf.config.run import RunConfig
-from relation_tf.config.suite import drop_other_methods, make_suite, select
+from relation_tf.config.suite import select
 from relation_tf.config.user_code import (
     callbacks_digest,
     custom_digest,
@@ -156,12 +156,9 @@ def load(
 ) -> Suite:
     """Load a suite for runs, with other settings and methods, see `run_suite`."""
     check_tensorflow()
-    suite = load_suite(suite, settings, plugins)
-    if methods is None:
-        return suite
-    values = {**suite.model_dump(), "method": [*map(_keys, methods)]}
-    drop_other_methods("replace_methods", values, settings or {})
-    return make_suite("replace_methods", values)
+    if methods is not None:
+        settings = {**(settings or {}), "method": [*map(_keys, methods)]}
+    return load_suite(suite, settings, plugins)
 
 
 def _keys(method: Method | Mapping[str, Any] | type | str) -> Mapping[str, Any]:

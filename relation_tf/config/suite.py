@@ -506,8 +506,8 @@ def drop_other_methods(
 ) -> None:
     """Remove what names methods that are not among the new ones of a suite.
 
-    These are tuned settings, the reference and the control. Without both, the margin does not apply
-    either. With families, both are names of mechanisms and stay.
+    These are title and question, tuned settings, the reference and the control. Without both, the
+    margin does not apply either. With families, both are names of mechanisms and stay.
 
     Args:
         where: Name or file of the suite, for messages.
@@ -519,6 +519,7 @@ def drop_other_methods(
         SuiteError: If a plugin cannot be imported.
     """
     _load_plugins(where, values, folder)
+    values |= {key: "" for key in ("title", "question") if key not in kept}
     # `Suite` names wrong values.
     with contextlib.suppress(AttributeError, KeyError, TypeError, ValidationError):
         in_names = "units" not in (values.get("sweep") or {})

@@ -148,10 +148,13 @@ def test_custom_task_in_a_suite_file(suite):
 def test_new_methods_keep_the_overrides_of_tasks(suite):
     """A valid suite may need them: learned positions need a length of each task."""
     overrides = {"CoLA": {"max_length": 20}, "RTE": {"max_length": 30, "margin": 2.0}}
-    judged = {"reference": "relation-8", "margin": 1.0, "overrides": overrides}
+    judged = {"reference": "relation-8", "margin": 1.0, "overrides": overrides, "title": "Old"}
     made = suite(tasks=["CoLA", "RTE"], positions="learned", **judged)
-    asked = load_suite(made, {"method": [{"mechanism": "attention"}]})
-    assert (asked.reference, asked.margin) == (None, None)
+    methods = [{"mechanism": "attention"}]
+    asked = load_suite(made, {"method": methods, "reference": "attention-64"})
+    assert asked.reference == "attention-64"
+    asked = load_suite(made, {"method": methods})
+    assert (asked.reference, asked.margin, asked.title) == (None, None, "")
     assert {c.task: c.max_length for c in asked.runs()} == {"CoLA": 20, "RTE": 30}
     assert asked.overrides["RTE"].margin is None
     broken = {**made.model_dump(), "overrides": {"CoLA": 3}}
