@@ -183,7 +183,7 @@ def findings(part: Comparison) -> Iterator[Statement]:
             alpha=scores.alpha,
             better=better,
             others=len(over_tasks.pairs) - len(better),
-            lacking=lacking(over_tasks.result, f"{over_tasks.procedure.unit}s", scores),
+            lacking=lacking(over_tasks.result, over_tasks.units, scores),
             control=scores.control,
         )
     if not part.tests:

@@ -249,6 +249,11 @@ class OverTasks:
         return isinstance(self.result, FriedmanResult | SignedRankResult)
 
     @property
+    def units(self) -> str:
+        """What more of can make a difference significant."""
+        return "tasks" if self.generalizes else "tasks and seeds"
+
+    @property
     def ranks(self) -> pd.DataFrame | None:
         """Ranks of the methods on each task, for Friedman's and Nemenyi's tests."""
         return self.result.ranks if isinstance(self.result, FriedmanResult) else None
@@ -322,7 +327,7 @@ def outcome_of(
     """
     level = format_level(scores.alpha)
     if over_tasks is not None and not (tests and scores.paired and scores.test_over_tasks is None):
-        few = lacking(over_tasks.result, f"{over_tasks.procedure.unit}s", scores)
+        few = lacking(over_tasks.result, over_tasks.units, scores)
         how = f"{over_tasks.procedure.title}, {level}"
         return Outcome(over_tasks.pairs, how, few, over_tasks.procedure)
     test = tests.get(scores.main_tasks[0]) if len(scores.main_tasks) == 1 else None
