@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.files import write_json
-from relation_tf.report import compare, make_report, render
+from relation_tf.report import compare, make_report
 from relation_tf.report.formats import escape_latex
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
@@ -38,8 +38,7 @@ def separated(config, task, metric):
 def folder(suite_of, fabricate_in, tmp_path_factory):
     """Report of a finished suite, for tests that do not change it."""
     suite = fabricate_in(tmp_path_factory.mktemp("whole"))(suite_of(), separated)
-    assert render(str(suite)) == suite / "report" / "report.html"
-    return suite / "report"
+    return make_report(str(suite)).write(suite / "report").parent
 
 
 def files_of(folder):
@@ -78,7 +77,8 @@ def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
 
 
 def test_tables_have_full_precision(suite_of, fabricate):
-    folder = render(fabricate(suite_of(), lambda config, *_: config.seed / 7)).parent
+    suite = fabricate(suite_of(), lambda config, *_: config.seed / 7)
+    folder = make_report(suite).write(suite / "report").parent
     scores = pd.read_csv(folder / "scores.csv")
     assert list(scores) == ["task", "method", "seed", "metric", "value", "split"]
     # Five seeds of four methods: one metric, two metrics, the average.
@@ -113,7 +113,7 @@ def test_scores_on_rows_of_early_stopping_are_named(suite_of, fabricate, tasks, 
 
 
 def test_writing_is_reproducible(folder, tmp_path):
-    again = render(read_results(folder.parent), tmp_path / "elsewhere" / "here").parent
+    again = make_report(read_results(folder.parent)).write(tmp_path / "elsewhere" / "here").parent
     assert files_of(folder) == files_of(again) == FILES
     for name in FILES:
         assert (folder / name).read_bytes() == (again / name).read_bytes(), name
