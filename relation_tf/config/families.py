@@ -60,7 +60,6 @@ def families_of(suite: Suite, methods: Collection[str] | None = None) -> list[Fa
     Args:
         suite: The suite.
         methods: Its methods that are compared, by default all. Families without any are left out.
-            The lower bound is compared with a single other method.
     """
     if suite.families is None and suite.lower_bound is None:
         return []
@@ -70,7 +69,7 @@ def families_of(suite: Suite, methods: Collection[str] | None = None) -> list[Fa
     return [
         Family(name, names).judged(mechanisms, control=suite.control, reference=suite.reference)
         for name, names in named.items()
-        if methods is None or len({*names} & {*methods}) > (not name)
+        if methods is None or {*names} & {*methods}
     ]
 
 

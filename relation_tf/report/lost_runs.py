@@ -7,10 +7,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from relation_tf.registry import Procedure
 from relation_tf.report.blocks import rows_of
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = [*KEY, "run", "diverged", "ranked"]
 _MOST_NAMED = 6  # runs in one warning
-_ERRORS_ABOVE = 3  # standard errors by which the median run must beat the most frequent class
+_ERRORS_ABOVE = 3  # standard errors by which the median run must beat one that learned nothing
+_FLAT = 0.01  # SD of the predictions of a regression that count as equal, in SDs of the labels
 
 
 def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.DataFrame:
@@ -95,9 +97,11 @@ def collapsed_runs(sets: Sequence[PredictedRows], metrics: pd.DataFrame) -> pd.D
     """Return the runs that learned nothing.
 
     A run is collapsed if all its predictions are equal, or if its accuracy is not above the share
-    of the most frequent class, on a task where the median run is, by three standard errors. Without
-    predictions, a correlation of exactly 0 is that of equal predictions. A low score alone is no
-    sign: it can be the method's.
+    of the most frequent class, on a task where the median run is, by three standard errors. In a
+    regression, a correlation of labels and predictions not above 0 by two standard errors stands
+    for this accuracy; with it, predictions are equal if their SD is below 1 % of the labels'.
+    Without predictions, a correlation of exactly 0 is that of equal predictions. A low score alone
+    is no sign: it can be the method's.
 
     Args:
         sets: Predictions of the runs on scored sets.
@@ -117,22 +121,35 @@ def collapsed_runs(sets: Sequence[PredictedRows], metrics: pd.DataFrame) -> pd.D
 
 def _without_learning(rows: PredictedRows) -> Iterator[tuple[tuple[str, int], str]]:
     """Yield method, seed and reason of the collapsed runs on a scored set."""
-    accuracies = {}
+    reason = "accuracy is not above the share of the most frequent class"
+    reason = reason if rows.classes else "correlation with the labels is not above 0"
+    scores = {}
     for method, runs in rows.runs.items():
         for seed, (labels, outputs) in runs.items():
             chosen = outputs.argmax(axis=1) if rows.classes else outputs
+            score, low, high = (_accuracy if rows.classes else _correlation)(labels, chosen)
             if chosen.size > 1 and (chosen == chosen[0]).all():
                 yield (method, seed), f"all predictions are {rows.words(chosen[:1])[0]}"
-            elif rows.classes:
-                accuracies[method, seed] = (chosen == labels).mean(), labels
-    if not accuracies:
-        return
-    median = np.median([accuracy for accuracy, _ in accuracies.values()])
-    for key, (accuracy, labels) in accuracies.items():
-        most = np.bincount(labels).max() / labels.size
-        error = math.sqrt(most * (1 - most) / labels.size)
-        if accuracy <= most and median > most + _ERRORS_ABOVE * error:
-            yield key, "accuracy is not above the share of the most frequent class"
+            elif not rows.classes and score <= low and chosen.std() < _FLAT * labels.std():
+                yield (method, seed), f"all predictions are about {chosen.mean():.4g}"
+            else:
+                scores[method, seed] = score, low, high
+    for key, (score, low, high) in scores.items():
+        if score <= low and np.median([each for each, *_ in scores.values()]) > high:
+            yield key, reason
+
+
+def _accuracy(labels: NDArray[Any], chosen: NDArray[Any]) -> tuple[float, float, float]:
+    """Return the accuracy, the most without learning, and the least that shows learning."""
+    most = np.bincount(labels).max() / labels.size
+    error = math.sqrt(most * (1 - most) / labels.size)
+    return (chosen == labels).mean(), most, most + _ERRORS_ABOVE * error
+
+
+def _correlation(labels: NDArray[Any], chosen: NDArray[Any]) -> tuple[float, float, float]:
+    """Return the same for Pearson's correlation in standard errors; 0 for equal numbers."""
+    x, y = (values - values.mean() for values in (labels, chosen))
+    return math.sqrt(x.size) * (x @ y) / (math.sqrt((x @ x) * (y @ y)) or 1.0), 2, _ERRORS_ABOVE
 
 
 def trained_networks(runs: pd.DataFrame, scores: Scores) -> pd.DataFrame:

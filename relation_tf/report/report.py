@@ -259,12 +259,13 @@ def make_report(
         >>> from relation_tf.config import load_suite
         >>> folder = Path(tempfile.mkdtemp())
         >>> RunFolder(folder).open(load_suite("demo"))
-        >>> print(make_report(folder))
+        >>> print(make_report(folder))  # doctest: +NORMALIZE_WHITESPACE
         Higher is better on all tasks.
         - Preliminary: 0 of 180 runs are done, 180 not done.
         - No results yet.
         <BLANKLINE>
-        No verdict yet: no task has two scores of attention-64 and of another method.
+        No verdict: no task has two scores of attention-64 and of another method. Verdicts need
+          several seeds or folds, or items with scores of 0 and 1.
     """
     results = _read(results)
     suite = results.suite

@@ -84,7 +84,7 @@ class Layout(NamedTuple):
         tasks: Number of tasks.
         methods: Number of methods.
         scores: Smallest and largest number of scores of a method on a task.
-        replicate: What a score is of.
+        replicate: What a score is of; items with one score each are the tasks.
         columns: The columns that were read.
         wide: What the other columns of a wide table are, such as `"methods"`.
         without: Columns and rows that were left out.
@@ -103,6 +103,8 @@ class Layout(NamedTuple):
     def __str__(self) -> str:
         low, high = self.scores
         sizes = [count(self.tasks, "task"), count(self.methods, "method")]
+        if self.replicate == "item" and high == 1 < self.tasks:
+            sizes[0] = f"{self.tasks} items with other scores than 0 and 1"
         sizes += [count(high, self.replicate)] if low == high > 1 else []
         shape = [" x ".join(sizes)]
         shape += ["one score each"] if high == 1 else []
@@ -262,11 +264,12 @@ def understand(
     long = _with_seeds(long, found, is_given=given is not None)
     unused = [name for name in found.others if found.cells[name].nunique() > 1]
     sizes = long.groupby(["task", "method"], dropna=False)["seed"].nunique()
+    are_items = "task" not in columns and _words(found.named.get("task", "")) in ITEMS
     layout = Layout(
         long["task"].nunique(),
         long["method"].nunique(),
         (int(sizes.min()), int(sizes.max())),
-        replicate,
+        "item" if are_items else replicate,
         tuple(name for name in found.named.values() if name not in (ROW, "")),
         wide,
         tuple(left),

@@ -56,7 +56,7 @@ def test_levels_and_verdicts_leave_out_what_the_reference_does_not_learn(folder:
     ("levels", "seeds", "why"),
     [
         ({"parity": 0.5}, 5, "attention does not learn"),
-        ({"majority": 0.99, "majority-2x": 0.95}, 1, "No verdict yet"),
+        ({"majority": 0.99, "majority-2x": 0.95}, 1, "No verdict: no task"),
         ({"needle-64": 0.30, "needle-64-depth100": 0.95}, 5, "except on diagnostic sets"),
     ],
 )

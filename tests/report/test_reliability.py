@@ -57,6 +57,12 @@ def collapsed(suite_of, fabricate):
         ("SST-2", {"a": [RIGHT, GUESSED], "b": [RIGHT, RIGHT]}, {("a", 2): "most frequent class"}),
         ("SST-2", {"a": [GUESSED, GUESSED], "b": [RIGHT, GUESSED]}, {}),
         ("STS-B", {"a": [NOISE, np.full(ROWS, 2.7)]}, {("a", 2): "predictions are 2.7"}),
+        ("STS-B", {"a": [NOISE, 2.7 + NOISE / 100]}, {("a", 2): "predictions are about 2.7"}),
+        (
+            "STS-B",
+            {"a": [LABELS / 100, LABELS + NOISE], "b": [LABELS, NOISE]},
+            {("b", 2): "correlation with the labels is not above 0"},
+        ),
     ],
 )
 def test_predictions_of_collapsed_runs(collapsed, task, outputs, expected):

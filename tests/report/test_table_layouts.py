@@ -512,6 +512,7 @@ def test_items_with_other_scores_than_0_and_1_are_tasks(tmp_path, name):
     for text in (wide, long_items(name, {"7": 0.5, "8": 0.6, "9": 0.4})):
         long = read(tmp_path, text)
         assert long.layout[:3] == (3, 2, (1, 1))
+        assert str(long.layout).startswith("3 items with other")
         assert long.replicate == "seed"
         assert [*long.rows["task"].unique()] == ["7", "8", "9"]
     with pytest.raises(DataError, match=f"task={name} .* seed={name}"):
