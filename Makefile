@@ -59,7 +59,7 @@ demo: $(VENV)/base.stamp  ## train, compare and submit on built-in data, in a fe
 	$(BIN)/relation-tf run demo --out runs/demo --jobs 2
 	@echo 'The commands are in $(BIN). To type them without this path: source $(BIN)/activate'
 
-test: $(VENV)/test.stamp  ## fast tests on TensorFlow, a few on JAX and PyTorch; 5 minutes or more on 2 cores
+test: $(VENV)/test.stamp  ## fast tests on TensorFlow, a few on JAX and PyTorch; about 8 minutes on 2 cores
 	$(EACH_PART) fast-on-tensorflow few-on-jax few-on-torch
 
 test-all: $(VENV)/all.stamp  ## all tests: browser, 10,000 broken inputs, all layers on JAX and PyTorch
