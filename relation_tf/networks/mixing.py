@@ -168,14 +168,19 @@ class MixerFactory:
             dtype = keras.saving.serialize_keras_object(dtype)
             return copy_of(self.mechanism, **seeds, name="mixer", dtype=dtype)
         entry = entry_of(self.mechanism)
-        causal = {"causal": True} if self.causal else {}
+        allowed = options_of(factory_of(entry))
+        causal = {"causal": True} if self.causal and "causal" in allowed else {}
         options = {"dtype": dtype, **causal, **in_blocks(entry, self._options, self.causal)}
         inner = options.get("options") if "mechanism" in entry.options else None
         own_seed = options.get("seed", inner.get("seed") if isinstance(inner, Mapping) else None)
         seed = _block_seed(own_seed, i, seed)
-        if seed is not None and "seed" in options_of(factory_of(entry)):
+        if seed is not None and "seed" in allowed:
             options["seed"] = seed
-        return make_layer(entry, units, dropout, options, name="mixer")
+        layer = make_layer(entry, units, dropout, options, name="mixer")
+        if self.causal and not getattr(layer, "causal", False):
+            name = type(layer).__name__
+            raise ValueError(f"{name} has no causal form: it does not set `self.causal = True`")
+        return layer
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments, with a class as its path."""

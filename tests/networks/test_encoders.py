@@ -336,10 +336,36 @@ def test_a_class_in_the_options_is_saved_as_its_path() -> None:
     assert json.dumps(layer.get_config())
 
 
+class Summed(keras.layers.Layer):
+    """Running sum, causal without an argument that says so."""
+
+    causal = True
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def call(self, x: Any) -> Any:
+        return keras.ops.cumsum(x, axis=1)
+
+    def initial_state(self, batch_size: int, max_length: int | None = None) -> Any:
+        return keras.ops.zeros((batch_size, 1, 4))
+
+    def step(self, x: Any, state: Any, mask: Any = None) -> Any:
+        return state + x, state + x
+
+
+def test_a_causal_layer_without_the_argument() -> None:
+    stack, x = encoder(Summed, 2, units=4, norm="pre", causal=True), tokens(0, 2, 5, 4)
+    whole, state = stack(x), stack.initial_state(2)
+    for i in range(5):
+        output, state = stack.step(x[:, i : i + 1], state)
+        np.testing.assert_allclose(output, whole[:, i : i + 1], atol=1e-5)
+    with pytest.raises(ValueError, match="Dense has no causal form"):
+        encoder(keras.layers.Dense, 2, units=4, causal=True)(x)
+
+
 def test_mechanisms_without_causal_form() -> None:
-    with pytest.raises(
-        ValueError, match=r"cannot create PointwiseMLP .*: PointwiseMLP has no causal form"
-    ):
+    with pytest.raises(ValueError, match="PointwiseMLP has no causal form"):
         encoder("baseline", causal=True)(tokens(0, 2, 5, 4))
     with pytest.raises(ValueError, match=r"Create 'mine' with causal=True, .*\. Received: causal"):
         encoder(Relation(4, name="mine"), causal=True)
