@@ -44,6 +44,8 @@ def read_table_file(path: Path) -> pd.DataFrame:
     """
     if path.is_file() and path.stat().st_size > LARGEST:
         raise DataError(f"{path}: a table of scores must have at most {LARGEST / 2**20:,.0f} MiB")
+    if path.suffix.lower() == ".tex":
+        raise DataError(f"{path}: LaTeX cannot be read; convert the table to Markdown or CSV")
     read = _READERS.get(path.suffix.lower(), _read_text)
     try:
         table = read(path)

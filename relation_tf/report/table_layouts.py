@@ -114,6 +114,8 @@ class Layout(NamedTuple):
         others = f"{self.wide} in columns ({_few(self.others, _MOST_NAMED)})"
         columns += [others] if self.wide else []
         columns += [f"without {join_names([*map(repr, self.without)])}"] if self.without else []
+        if high == 1 and any(_OF_MEANS.search(_words(name)) for name in self.without):
+            columns += ["for means with SDs use `relation_tf.stats.read_published`"]
         return "; ".join(filter(None, [", ".join(shape), ", ".join(columns)]))
 
 
