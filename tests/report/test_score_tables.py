@@ -366,3 +366,17 @@ def test_an_index_with_the_name_of_a_column():
     table = long_table()
     with pytest.raises(DataError, match="has column 'seed' 2 times"):
         compare(table.set_index("seed", drop=False))
+
+
+def test_latex_is_refused(tmp_path):
+    file = tmp_path / "table.tex"
+    file.write_text("CNN & 1 \\\\", encoding="utf-8")
+    with pytest.raises(DataError, match="LaTeX cannot be read; convert the table"):
+        compare(file)
+
+
+def test_means_with_sds_name_what_reads_them(tmp_path):
+    file = tmp_path / "means.csv"
+    rows = [f"{task},{method},0.{n},0.1" for task in "ab" for n, method in enumerate("xyz", 1)]
+    file.write_text("\n".join(["task,method,mean,sd", *rows]), encoding="utf-8")
+    assert "use `relation_tf.stats.read_published`" in str(compare(file))
