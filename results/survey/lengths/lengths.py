@@ -11,6 +11,8 @@ FOLDER = Path(__file__).parent
 NAMES = {
     "gru-none": "GRU, no attention",
     "lstm-none": "LSTM, no attention",
+    "gru-dot": "GRU, Luong (dot)",
+    "gru-concat": "GRU, Luong (concat)",
     "gru-general": "GRU, Luong (general)",
     "lstm-general": "LSTM, Luong (general)",
     "gru-additive": "GRU, Bahdanau",
@@ -20,7 +22,7 @@ plt.rcParams |= {"svg.hashsalt": "lengths", "svg.fonttype": "none"}
 scores = pd.read_csv(FOLDER / "scores.csv").query("method in @NAMES")
 scores["letters"] = scores["task"].str.removeprefix("reversal-").astype(int)
 figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
-for marker, (method, name) in zip("osD^v", NAMES.items(), strict=True):
+for marker, (method, name) in zip("osPXD^v", NAMES.items(), strict=True):
     own = 100 * scores.query("method == @method").groupby("letters")["value"].agg(["mean", "std"])
     dashed = "--" if "none" in method else "-"
     axes.errorbar(
