@@ -235,7 +235,7 @@ def _read_json(path: Path) -> pd.DataFrame:
         try:
             found = json.loads(part) if part.strip() else []
         except ValueError as error:
-            expected = "JSON" if is_list else "a list of objects, or one object per line"
+            expected = "JSON" if is_list else "a list of objects, or one object per line and score"
             raise DataError(f"{place}: must be {expected}: {error}") from error
         found = found if isinstance(found, list) else [found]
         if not all(isinstance(row, dict) for row in found):
