@@ -250,7 +250,7 @@ class OverTasks:
 
     @property
     def units(self) -> str:
-        """What more of can make a difference significant."""
+        """Units of which more can make a difference significant."""
         return "tasks" if self.generalizes else "tasks and seeds"
 
     @property
