@@ -60,8 +60,7 @@ _SPREAD = (
 )
 _OF_MEANS = re.compile(r"\b(std|stdev|stderr|sd|sem)\b")
 _SUMMARY = rf"{_AVERAGE}|{_SPREAD}|wins|w/[td]/l"
-_OF_OTHERS = r"mean|average|avg\.?|median|std\.?|sd|sem|var|variance|min|max|best|sum|total|count"
-_OR_TASK = "min|max|sum|count"  # others can be of all rows or seeds, such as a total score
+_OF_OTHERS = r"mean|average|avg\.?|median|std\.?|sd|sem|var|variance|min|max|best|sum|total"
 _KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
 _UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
 _FAILED = re.compile(
@@ -175,7 +174,9 @@ class _Table:
         is_setting = _fits(name, setting) or _fits(bare, _COUNT) or _words(name) in ITEMS
         if is_truth or is_setting or (self.tracked and _SET.match(name)):
             return "setting"
-        return "spread" if _fits(name, _SPREAD) else "mean" if _fits(name, _AVERAGE) else "score"
+        if _is_summary(name, _SPREAD, self.cells[name]):
+            return "spread"
+        return "mean" if _fits(name, _AVERAGE) else "score"
 
     def _is_truth(self, name: str) -> bool:
         return all(str(cell).lower() in _TRUTHS for cell in self.cells[name])
@@ -188,12 +189,12 @@ class _Table:
         kinds = {name: self.kind(name) for name in names}
         if "task" in self.named and "method" not in self.named and not self.text():
             methods = [name for name in names if kinds[name] == "score"]
-            kinds |= {name: "score" for name in names if self.differs(name, methods)}
+            kinds |= {name: "score" for name in names if self._differs(name, methods)}
         best = min(kinds.values(), key=_KINDS.index, default="")
         self.left = [name for name in names if kinds[name] != best]
         return [name for name in names if kinds[name] == best]
 
-    def differs(self, name: str, others: Collection[Any]) -> bool:
+    def _differs(self, name: str, others: Sequence[str]) -> bool:
         """Return True for the name of a summary whose values are not those of other columns."""
         words = _words(name)
         if not _fits(name, _OF_OTHERS):
@@ -201,8 +202,6 @@ class _Table:
             return stem != words and not any(_words(x).startswith(stem) for x in others)
         own, cells = (self.cells[x].map(parsed).astype(float) for x in (name, [*others]))
         digits = max(len(str(x).strip(" %").partition(".")[2]) for x in self.cells[name])
-        if words == "count":  # 5.0 can be a number of runs, 1.0 a score
-            return digits > 0 and (not own.max() > 1 or bool((own % 1).any()))
         names = ("mean", "median", "min", "max", "sum", "std", "var", "sem")
         summaries = [cells.agg(how, axis=1) for how in names]
         summaries += [cells.std(axis=1, ddof=0), cells.var(axis=1, ddof=0)]
@@ -253,9 +252,11 @@ def understand(
                 f"{where}: --metric must be {join_names(known, ' or ')}. Received: {metric!r}."
                 f"{did_you_mean(metric, known)}"
             )
-    is_wide, tasks = wide in ("methods", "tasks"), [*dict.fromkeys(map(str, long["task"]))]
-    left = [name for name in tasks if _fits(name, _SUMMARY if is_wide else _AVERAGE)]
-    left = [x for x in left if len(left) < len(tasks) and not _is_task(x, long, left)]
+    is_wide = wide in ("methods", "tasks")
+    tasks = {str(name): rows["score"] for name, rows in long.groupby("task", sort=False)}
+    summary = _SUMMARY if is_wide else _AVERAGE
+    left = [name for name, cells in tasks.items() if _is_summary(name, summary, cells)]
+    left = left if len(left) < len(tasks) else []
     long = long[~long["task"].astype(str).isin(left)]
     left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
     names = _words(found.named.get("seed", wide))
@@ -442,9 +443,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
                 f"--metric {shlex.quote(_bare(metrics[0]))} if it is the score; to read "
                 "tasks, rename or remove it"
             )
-        named = [*numbers, *(x for x in table.left if _fits(x, _OR_TASK))]
-        table.left = [x for x in table.left if x not in named]
-        return _melted(table, sorted(named, key=table.columns.index), "task")
+        return _melted(table, numbers, "task")
     if "task" in table.named:
         if len(numbers) > 1:
             return _melted(table, numbers, "method")
@@ -621,18 +620,10 @@ def _fits(name: str, pattern: str) -> bool:
     return bool(re.fullmatch(pattern, _words(name)))
 
 
-def _is_task(name: str, rows: pd.DataFrame, left: Sequence[str]) -> bool:
-    """Return True if a name of a summary is that of a task, with other values and all seeds.
-
-    Args:
-        name: The name.
-        rows: One row for each score.
-        left: All names of summaries.
-    """
-    rows = rows.assign(run=rows.groupby(["task", "method"], dropna=False).cumcount())
-    cells = rows.set_index(["method", "run", "task"])["score"].map(str).unstack()
-    has_all = _fits(name, _OR_TASK) and bool(cells[name].notna().all())
-    return has_all and _Table(cells, "").differs(name, [x for x in cells if x not in left])
+def _is_summary(name: str, pattern: str, cells: Iterable[Any]) -> bool:
+    """Return True for the name of a summary; `count` is a task if its scores are fractions."""
+    is_task = _words(name) == "count" and any((parsed(cell) or 0) % 1 > 0 for cell in cells)
+    return _fits(name, pattern) and not is_task
 
 
 def _is_binary(cells: Iterable[Any]) -> bool:

@@ -638,22 +638,12 @@ def test_methods_with_names_of_summaries(tmp_path, names):
     assert long.layout.others == (*names.split(","),)
 
 
-TASKS_LIKE_SUMMARIES = [
-    ("count", 0.6, 0.9), ("A", 0.5, 0.7), ("max", 0.8, 0.6), ("min", 0.9, 0.8),
-    ("sum", 0.1, 0.3), ("B", 0.2, 0.9),
-]  # fmt: skip
-SUMMARIES_OF_TASKS = [
-    ("A", 0.52, 0.7), ("count", 2, 2), ("B", 0.33, 0.9), ("max", 0.5, 0.9), ("min", 0.33, 0.9),
-    ("sum", 0.85, 0.9), ("rank", 2, 1), ("std", 0.2, 0.3),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("across", [False, True], ids=["rows", "columns"])
-@pytest.mark.parametrize(("rows", "tasks"), [
-    (TASKS_LIKE_SUMMARIES, [name for name, *_ in TASKS_LIKE_SUMMARIES]),
-    (SUMMARIES_OF_TASKS, ["A", "B"]),
-])  # fmt: skip
-def test_tasks_with_names_of_summaries(rows, tasks, across):
+@pytest.mark.parametrize(("counts", "tasks"), [((0.6, 1), ["count", "A", "B"]),
+                                               ((2, 2), ["A", "B"])])  # fmt: skip
+def test_the_task_count_has_scores_that_are_fractions(counts, tasks, across):
+    rows = [("count", *counts), ("A", 0.52, 0.7), ("B", 0.33, 0.9), ("max", 0.5, 0.9),
+            ("sum", 0.85, 0.9), ("rank", 2, 1), ("std", 0.2, 0.3)]  # fmt: skip
     table = pd.DataFrame(rows, columns=["task", "x", "y"], dtype=object)
     table["y"] = table["y"].mask(table["task"] == "A", "failed")
     if across:
@@ -662,13 +652,6 @@ def test_tasks_with_names_of_summaries(rows, tasks, across):
     assert [*long.rows["task"].unique()] == tasks
     assert {*long.layout.without} == {name for name, *_ in rows} - {*tasks}
     assert long.layout.others == ((*tasks,) if across else ("x", "y"))
-
-
-def test_tasks_with_names_of_summaries_and_seeds(tmp_path):
-    rows = "A,1,.5,.7\nA,2,.6,.6\ncount,1,.9,.8\ncount,2,.8,.9\n"
-    long = read(tmp_path, f"task,seed,x,y\n{rows}max,,.6,.7\nsum,,2,2\n")
-    assert [*long.rows["task"].unique()] == ["A", "count"]
-    assert long.layout.without == ("max", "sum")
 
 
 @pytest.mark.parametrize("counts", [(1, 1), (3, 5)])
