@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import keras
 from keras import ops
+
+from relation_tf.layers.arguments import positive_integer, true_or_false
 
 
 class SumRows:
@@ -144,17 +145,10 @@ class FCSRDecay(keras.optimizers.schedules.LearningRateSchedule):
                 "`initial_learning_rate` must be positive and finite. "
                 f"Received: initial_learning_rate={initial_learning_rate!r}"
             )
-        for name, value in (("epochs", epochs), ("steps_per_epoch", steps_per_epoch)):
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
-        if not isinstance(compounding, bool):
-            raise ValueError(
-                f"`compounding` must be True or False. Received: compounding={compounding!r}"
-            )
         self.initial_learning_rate = float(initial_learning_rate)
-        self.epochs = int(epochs)
-        self.steps_per_epoch = int(steps_per_epoch)
-        self.compounding = compounding
+        self.epochs = positive_integer("epochs", epochs)
+        self.steps_per_epoch = positive_integer("steps_per_epoch", steps_per_epoch)
+        self.compounding = true_or_false("compounding", compounding)
 
     def __call__(self, step: Any) -> Any:
         """Return the learning rate of a step."""

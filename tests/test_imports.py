@@ -28,7 +28,7 @@ ALLOWED = {
     "terminal": {"errors", "system"},
     "words": set(),
     "layers": set(),
-    "optimizers": set(),
+    "optimizers": {"layers"},
     "stats": set(),
     "glue_submit": set(),
     "networks": {"layers"},
