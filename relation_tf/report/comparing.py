@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from shlex import quote as quote_words
 from typing import Any
 
@@ -58,13 +59,8 @@ def with_families(scores: Scores, given: ComparisonOptions) -> Scores:
         return scores
     names = [*scores.methods]
     families = [Family(f"family {i}", [*x]) for i, x in enumerate(given.families, start=1)]
-    unknown = [name for family in families for name in family.methods if name not in names]
-    if unknown:
-        raise OptionError(
-            "families",
-            f"must contain only methods of the sources: {join_names(names)}. Received: "
-            f"{unknown[0]!r:.80}.{did_you_mean(unknown[0], names)}",
-        )
+    rule = f"contain only methods of the sources: {join_names(names)}"
+    _check_known("families", chain.from_iterable(x.methods for x in families), names, rule)
     for fault in faults(families, names):
         raise OptionError("families", fault)
     scores = replace(scores, families=families)
@@ -176,13 +172,7 @@ def with_margin(scores: Scores, given: ComparisonOptions) -> Scores:
     if scores.judged_against is None:
         raise OptionError("margin", "needs --reference NAME or --control NAME")
     tasks = scores.single_tasks
-    for task in margins:
-        if task not in tasks:
-            raise OptionError(
-                "margin",
-                f"must name tasks of the sources: {join_names(tasks)}. Received: {task!r}."
-                f"{did_you_mean(task, tasks)}",
-            )
+    _check_known("margin", margins, tasks, f"name tasks of the sources: {join_names(tasks)}")
     if margin is None:
         raise OptionError(
             "margin",
@@ -222,12 +212,7 @@ def _with_method(scores: Scores, key: str, chosen: Chosen) -> Scores:
     # Names of a table can be numbers.
     is_list = not isinstance(chosen, str) and isinstance(chosen, Iterable)
     names = [*map(str, chosen)] if is_list else [str(chosen)]
-    for name in (name for name in names if name not in scores.methods):
-        raise OptionError(
-            key,
-            f"must be one of {listed(scores.methods, 'or')}. Received: {name!r:.80}."
-            f"{did_you_mean(name, scores.methods)}",
-        )
+    _check_known(key, names, scores.methods, f"be one of {listed(scores.methods, 'or')}")
     families = []
     for family in scores.families or [Family("", scores.methods)]:
         members = [name for name in names if name in family.methods]
@@ -237,6 +222,12 @@ def _with_method(scores: Scores, key: str, chosen: Chosen) -> Scores:
         families.append(replace(family, **{key: members[0]}))
     changed: dict[str, Any] = {"families": families if scores.families else (), key: listed(names)}
     return replace(scores, reference_declared=False, **changed)
+
+
+def _check_known(option: str, names: Iterable[str], known: Sequence[str], rule: str) -> None:
+    for name in (name for name in names if name not in known):
+        fault = f"must {rule}. Received: {name!r:.80}.{did_you_mean(name, known)}"
+        raise OptionError(option, fault)
 
 
 @accepts(ComparisonOptions)
