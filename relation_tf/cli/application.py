@@ -100,6 +100,10 @@ LayerName = Annotated[
         help="Custom layer, as package.module:Name, or name of a mechanism.",
     ),
 ]
+LayerOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="KEY=VALUE", help="Option of the layer. Repeatable."),
+]
 Folder = Annotated[
     Path,
     typer.Argument(

@@ -18,6 +18,7 @@ from relation_tf.bench.options import ALL, OF_PLANS, RunOptions
 from relation_tf.cli.application import (
     Folder,
     LayerName,
+    LayerOptions,
     SuiteName,
     SuiteOptions,
     app,
@@ -129,10 +130,7 @@ def plan(suite: SuiteName, **options: Any) -> None:
 )
 def diagnose(
     layer: LayerName,
-    layer_options: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="KEY=VALUE", help="Option of the layer. Repeatable."),
-    ] = None,
+    layer_options: LayerOptions = None,
     quick: Annotated[bool, typer.Option("--quick", help=_QUICK)] = False,
     **options: Any,
 ) -> None:
@@ -534,10 +532,7 @@ def check_layer(
     layer: LayerName,
     units: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the output.")] = 8,
     width: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the input.")] = 6,
-    layer_options: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="KEY=VALUE", help="Option of the layer. Repeatable."),
-    ] = None,
+    layer_options: LayerOptions = None,
     **options: Any,
 ) -> None:
     """Check a custom layer before training: shapes, padding, gradients, saving and more.
