@@ -684,6 +684,7 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
     """Return what the text states about a test."""
     result, scores = test.result, part.scores
     best = getattr(result, "attainable_pvalue", 0.0)  # plugins may not know it
+    with_ranks = isinstance(result, FriedmanResult)
     values: dict[str, Any] = {
         "result": result,
         "counted": {
@@ -694,7 +695,7 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
         "table": None,
         "stratified": isinstance(result, StratifiedResult),
         "signed_rank": isinstance(result, SignedRankResult),
-        "ranks": isinstance(result, FriedmanResult),
+        "ranks": with_ranks,
         "best": best,
         "ties": getattr(getattr(result, "null", None), "ties", 0),
     }
@@ -702,17 +703,13 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
         null = result.null
         is_random = null is not None and null.method == "monte-carlo"
         values["drawn"] = null.permutations if null is not None and is_random else None
-    if isinstance(result, FriedmanResult):
-        if result.signed_ranks is not None and part.pairs_listed:
-            values["table"] = _table_over_tasks(test, part)
-        return values | {
-            # The first screen shows it with its headline.
-            "picture": diagram_of(part) if part.verdicts or not part.outcome else None,
-            "few_tasks": len(result.ranks) < FEW_TASKS,
-            "better": winners(result.pairs()),
-        }
-    if part.pairs_listed:
+    if part.pairs_listed and not (with_ranks and result.signed_ranks is None):
         values["table"] = _table_over_tasks(test, part)
+    if with_ranks:
+        # The first screen shows it with its headline.
+        values["picture"] = diagram_of(part) if part.verdicts or not part.outcome else None
+        values["few_tasks"] = len(result.ranks) < FEW_TASKS
+        values["better"] = winners(result.pairs())
     return values
 
 
