@@ -119,8 +119,6 @@ class ReadRows(NamedTuple):
 def read_rows(results: Results) -> ReadRows:
     """Read the predictions of the finished runs, with true labels.
 
-    Runs of earlier versions have no labels, or none for a regression.
-
     Raises:
         SuiteError: If a file of predictions is invalid.
     """
@@ -152,14 +150,12 @@ def _read(results: Results, task: str, file: str, classes: list[str]) -> Runs:
     for run in results.runs:
         path = Path(run["folder"]) / "predictions" / file
         if run["task"] == task and path.is_file():
-            read = _read_run(path, classes)
-            if read is not None:
-                by_method[run["method"]][run["seed"]] = read
+            by_method[run["method"]][run["seed"]] = _read_run(path, classes)
     return {name: runs for name, runs in by_method.items() if runs}
 
 
-def _read_run(path: Path, classes: list[str]) -> Run | None:
-    """Return labels and outputs; None if the file has no labels."""
+def _read_run(path: Path, classes: list[str]) -> Run:
+    """Return labels and outputs."""
     columns = [f"probability_{name}" for name in classes] or ["prediction"]
     try:
         table = pd.read_csv(
@@ -175,9 +171,7 @@ def _read_run(path: Path, classes: list[str]) -> Run | None:
         raise SuiteError(
             f"{path}: must have one row per prediction: {str(error).splitlines()[0]:.100}"
         ) from error
-    if "label" not in table:
-        return None
-    missing = [name for name in columns if name not in table]
+    missing = [name for name in ("label", *columns) if name not in table]
     if missing:
         raise SuiteError(f"{path}: must have a column {missing[0]!r:.160}")
     outputs = table[columns].to_numpy(dtype=float)
