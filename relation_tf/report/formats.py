@@ -12,7 +12,6 @@ from importlib import resources
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from relation_tf.files import align, align_within
@@ -37,7 +36,7 @@ from relation_tf.report.data import ReportData
 from relation_tf.report.drawing import Picture, swatch
 from relation_tf.report.sections.answer import standings
 from relation_tf.report.sections.verdicts import verdict_table
-from relation_tf.report.text import escape_latex, inline
+from relation_tf.report.text import escape_latex, inline, templates
 from relation_tf.words import first_of, number
 
 _IN_HTML = {
@@ -69,15 +68,7 @@ def notebook(data: ReportData) -> str:
 
 
 def _render(template: str, data: ReportData, **values: Any) -> str:
-    environment = Environment(
-        loader=PackageLoader("relation_tf", "report/templates"),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-
+    environment = templates(trim_blocks=True, keep_trailing_newline=True)
     environment.filters["inline"] = lambda text: Markup(inline(text, escape, _IN_HTML))
     environment.filters["swatch"] = swatch
     environment.globals["swatches"] = {name: swatch(style) for name, style in data.styles.items()}

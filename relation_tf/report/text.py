@@ -216,17 +216,25 @@ def render(template: str, **values: Any) -> str:
     return _in_a_line(text.replace(_BREAK, " "))
 
 
-@cache
-def environment() -> Environment:
-    """Return the environment of the templates, with the functions of `relation_tf.words`."""
-    result = Environment(
+def templates(**settings: Any) -> Environment:
+    """Return an environment of the files in `templates/`.
+
+    Args:
+        **settings: Other arguments of Jinja's environment.
+    """
+    return Environment(
         loader=PackageLoader("relation_tf", "report/templates"),
         undefined=StrictUndefined,
         autoescape=True,
-        extensions=[_Marks],
-        finalize=_inserted,
         lstrip_blocks=True,
+        **settings,
     )
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of text with markup, with the functions of `relation_tf.words`."""
+    result = templates(extensions=[_Marks], finalize=_inserted)
     result.filters |= {
         "listed": lambda names: Markup(words.listed([*map(escape_text, names)])),
         "capital": lambda text: Markup(words.capital(escape_text(text).strip())),
