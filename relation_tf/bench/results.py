@@ -31,7 +31,7 @@ from relation_tf.files import align, expand_home, read_json
 from relation_tf.registry import SOURCES
 from relation_tf.settings import first_fault
 from relation_tf.tasks.datasets import OFFICIAL_ROWS, counted_once
-from relation_tf.tasks.metrics import counted, find_metric
+from relation_tf.tasks.metrics import averaged, find_metric
 from relation_tf.tasks.task import Task
 from relation_tf.training.pretraining_settings import SETTINGS
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, failed_in_words
@@ -318,7 +318,7 @@ class Results:
 
 def score_of(metrics: Mapping[str, float]) -> float:
     """Return the score of a task: the mean of its metrics, or the first if they are unlike."""
-    return task_score({name: metrics[name] for name in counted([*metrics])})
+    return task_score({name: metrics[name] for name in averaged([*metrics])})
 
 
 def read_results(folder: str | Path) -> Results:

@@ -203,7 +203,7 @@ def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
     for config in known:
         try:
             with stderr_to(log):
-                trainer_class(config).check(config)
+                trainer_class(config).try_build(config)
         except RelationError:
             raise
         except Exception as error:  # a plugin may raise anything

@@ -18,7 +18,7 @@ from relation_tf.report.sections.runs import all_runs
 from relation_tf.report.sources import FAILS_CHECKS, LoadedScores
 from relation_tf.stats.directions import Direction
 from relation_tf.tasks.custom import TaskGroup
-from relation_tf.tasks.metrics import counted, find_metric
+from relation_tf.tasks.metrics import averaged, find_metric
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS
 
 
@@ -122,7 +122,7 @@ def on_split(scores: Scores, results: Results, split: str) -> Scores:
     by_seed = chosen.set_index("metric").groupby(KEY, sort=False)["value"]
     seeds: dict[Any, dict[Any, float]] = {place: values.to_dict() for place, values in by_seed}
     rows = [(*place, score_of(values)) for place, values in seeds.items()]
-    metrics_of = {place[0]: sorted(counted([*values])) for place, values in seeds.items()}
+    metrics_of = {place[0]: sorted(averaged([*values])) for place, values in seeds.items()}
     return replace(
         scores,
         table=pd.DataFrame(rows, columns=[*KEY, "score"]),

@@ -169,7 +169,7 @@ def find_metric(name: str) -> Metric:
     return METRICS.get(name) or Metric(None, name)
 
 
-def counted(metrics: Sequence[str]) -> Sequence[str]:
+def averaged(metrics: Sequence[str]) -> Sequence[str]:
     """Return the metrics of a task that are averaged to its score.
 
     Returns all metrics, or only the first if they differ in unit or direction.
@@ -178,7 +178,7 @@ def counted(metrics: Sequence[str]) -> Sequence[str]:
         metrics: Metrics of a task.
 
     Example:
-        >>> counted(["f1", "accuracy"]), counted(["accuracy", "tokens_per_second"])
+        >>> averaged(["f1", "accuracy"]), averaged(["accuracy", "tokens_per_second"])
         (['f1', 'accuracy'], ['accuracy'])
     """
     kinds = {(each.points, each.higher_is_better) for each in map(find_metric, metrics)}

@@ -112,7 +112,7 @@ class TaskTrainer(SuiteTrainer):
         self.compile_seconds = time.perf_counter() - start
 
     @classmethod
-    def check(cls, config: RunConfig) -> None:
+    def try_build(cls, config: RunConfig) -> None:
         """Build a small network of a run's method, its optimizer and its stopping rule."""
         build_small_network(config)
         _make_optimizer(config, 1)
@@ -447,9 +447,9 @@ class TransferTrainer(SuiteTrainer):
         super().__init__(self._build(config.seed_of("init")))
 
     @classmethod
-    def check(cls, config: RunConfig) -> None:
+    def try_build(cls, config: RunConfig) -> None:
         """Build a small network of a run's method, its optimizer and its stopping rule."""
-        TaskTrainer.check(config)
+        TaskTrainer.try_build(config)
 
     def run(
         self,

@@ -137,7 +137,7 @@ class StepTimer(PassTimer):
     """
 
     @classmethod
-    def check(cls, config: RunConfig) -> None:
+    def try_build(cls, config: RunConfig) -> None:
         """Build the network of a run's method with a small vocabulary."""
         with in_one_line(f"method {config.method}"):
             _next_token_network(config, vocabulary_size=2)
@@ -220,7 +220,7 @@ class LayerTimer(PassTimer):
     extra_passes = PASSES
 
     @classmethod
-    def check(cls, config: RunConfig) -> None:
+    def try_build(cls, config: RunConfig) -> None:
         """Build the mechanism of a run's method."""
         with in_one_line(f"method {config.method}"):
             _layer_model(config)

@@ -267,7 +267,7 @@ class SuiteTrainer(Trainer):
 
     @classmethod
     @abstractmethod
-    def check(cls, config: RunConfig) -> None:
+    def try_build(cls, config: RunConfig) -> None:
         """Build a small network of a run's method.
 
         Raises:

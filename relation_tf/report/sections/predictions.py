@@ -20,7 +20,7 @@ from relation_tf.report.blocks import Block, Column, Row, Section, Table, blocks
 from relation_tf.report.drawing import GRID, Panel, Picture, Style
 from relation_tf.stats import mcnemar, score_errors
 from relation_tf.stats.pair_tests import holm
-from relation_tf.tasks.metrics import counted
+from relation_tf.tasks.metrics import averaged
 from relation_tf.words import number, spread
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def read_rows(results: Results) -> ReadRows:
             classes = [str(label) for label in member.labels or ()]
             runs = _read(results, task, prediction_file(name, split), classes)
             if runs:
-                metrics = counted(member.metrics_of(name))
+                metrics = averaged(member.metrics_of(name))
                 sets.append(PredictedRows(name, classes, runs, metrics))
     return ReadRows(sets, too_many)
 

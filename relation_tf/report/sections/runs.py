@@ -102,7 +102,7 @@ def costs_of_runs(runs: pd.DataFrame) -> pd.DataFrame:
         "state_mib": ("state_mib", "max"),
         "pass_mib": ("pass_mib", "median"),
         "memory_mib": ("memory_mib", "max"),
-        "stopped": ("stopped", _counted),
+        "stopped": ("stopped", _with_counts),
     }
     for column in ("seconds_batch", "memory_mib", "pass_mib"):
         columns |= {f"{column}_low": (column, "min"), f"{column}_high": (column, "max")}
@@ -191,20 +191,20 @@ def scored_sets(results: Results) -> tuple[list[str], list[str]]:
     return dev, test
 
 
-def counted(values: Any) -> list[tuple[str, int]]:
+def frequencies(values: Any) -> list[tuple[str, int]]:
     """Return distinct values as text with their counts, the most frequent first."""
     return Counter(map(str, values)).most_common()
 
 
-def _counted(values: pd.Series[str]) -> str:
-    counts = counted(values)
+def _with_counts(values: pd.Series[str]) -> str:
+    counts = frequencies(values)
     single = len(counts) == 1
     return "; ".join(reason if single else f"{reason} ({count})" for reason, count in counts)
 
 
 def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
     parameters, seconds, manifest = run["parameters"], run["seconds"], run["manifest"]
-    tokens = run.get("tokens") or math.nan  # not counted for text and in earlier versions
+    tokens = run.get("tokens") or math.nan  # not counted for text
     rows = manifest["data"]["rows"].items()  # by split, of a group by task and split
     training_rows = sum(size for name, size in rows if name.rpartition(":")[2] == "train")
     return {
@@ -370,7 +370,7 @@ def notes(results: Results, task: str) -> list[str]:
 
 
 def _differing(key: str, values: Iterable[Any]) -> Iterator[Statement]:
-    counts = counted(map(_shown, values))
+    counts = frequencies(map(_shown, values))
     if len(counts) > 1:
         yield state("unlike_runs", key=key, values=counts)
 
@@ -381,7 +381,7 @@ def in_a_line(settings: Mapping[str, Any]) -> str:
 
 
 def _distinct(values: Any) -> list[str]:
-    return [value for value, _ in counted(values)]
+    return [value for value, _ in frequencies(values)]
 
 
 def _shown(value: Any) -> str:
