@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import random
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -163,3 +165,12 @@ def check_line(line: str, name: str) -> None:
     assert name in line
     assert len(line) < LONGEST_MESSAGE, line
     assert line.isprintable(), ascii(line)
+
+
+def zipped(members: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return an archive of files."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return stream.getvalue()

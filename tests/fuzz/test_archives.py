@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import io
 import struct
 import tracemalloc
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from glue_submit import TASKS, SubmissionError, check
-from tests.fuzz.mutations import COUNTS, check_line, mutations, refusal
+from tests.fuzz.mutations import COUNTS, check_line, mutations, refusal, zipped
 
 pytestmark = pytest.mark.fuzz
 
@@ -28,14 +26,6 @@ def column(name: str, rows: int = 4) -> bytes:
 
 
 MEMBERS = {f"{name}.tsv": column(name) for name in TASKS}
-
-
-def zipped(members: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", method) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return stream.getvalue()
 
 
 def checked(path: Path) -> bool:

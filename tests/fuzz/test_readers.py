@@ -6,7 +6,6 @@ import functools
 import gzip
 import io
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from relation_tf.tasks import read_glove
 from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.task import TaskText
-from tests.fuzz.mutations import COUNTS, mutations, refusal
+from tests.fuzz.mutations import COUNTS, mutations, refusal, zipped
 
 pytestmark = pytest.mark.fuzz
 
@@ -212,20 +211,12 @@ WORDS = {"[PAD]": 0, "[UNK]": 1, "the": 2, "cat": 3, "caf\u00e9": 4}
 GLOVE = "the 0.1 -2 3e-2\ndog 1 2 3\ncat 4 5 6\n. . . 7 8 9\ncafé 1 0 1\nthe 9 9 9\n".encode()
 
 
-def zipped(**members: bytes) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as pack:
-        for name, data in members.items():
-            pack.writestr(f"{name}.txt", data)
-    return stream.getvalue()
-
-
 GLOVES = {
     "glove.txt": GLOVE,
     "header.txt": b"6 3\n" + GLOVE,
     "glove.txt.gz": gzip.compress(GLOVE, mtime=0),
-    "glove.zip": zipped(glove=GLOVE),
-    "many.zip": zipped(**{"glove.3d": GLOVE, "glove.2d": b"the 1 2\n"}),
+    "glove.zip": zipped({"glove.txt": GLOVE}),
+    "many.zip": zipped({"glove.3d.txt": GLOVE, "glove.2d.txt": b"the 1 2\n"}),
 }
 
 
