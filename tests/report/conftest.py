@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,10 @@ from relation_tf.config.suite import Suite, make_suite
 from relation_tf.files import write_json, write_table
 from relation_tf.report import Report
 from relation_tf.report.drawing import Picture
+from relation_tf.report.sections.paper import sentences_for_paper
+
+if TYPE_CHECKING:
+    from relation_tf.report.data import Comparison
 
 METHODS = [
     {"name": "attention", "mechanism": "attention"},
@@ -29,10 +33,27 @@ METHODS = [
     {"name": "relation", "mechanism": "relation"},
     {"name": "baseline", "mechanism": "baseline"},
 ]
-ALL_TASKS = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
+TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
+LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 
 MakeSuite = Callable[..., Suite]
 Fabricate = Callable[..., Path]
+
+
+def noisy(config: RunConfig, task: str, metric: str) -> float:
+    """Return a random score; methods do not differ."""
+    where = [config.seed, *task.encode(), *config.method.encode(), *metric.encode()]
+    return float(np.random.default_rng(where).uniform(0.4, 0.8))
+
+
+def separated(config: RunConfig, *_: str) -> float:
+    """Return a score; those of methods do not overlap."""
+    return LEVEL[config.method] + config.seed / 100
+
+
+def stated(part: Comparison) -> dict[str, dict[str, Any]]:
+    """Return the values of the sentences for a paper by their kinds."""
+    return {said.kind: dict(said.values) for said in sentences_for_paper(part)}
 
 
 def content(report: Report) -> dict[str, Any]:

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from relation_tf.report import compare, make_report
-
-LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
+from tests.report.conftest import LEVEL
 
 
 def said_of(report):

@@ -13,20 +13,9 @@ from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.report import compare, make_report
 from relation_tf.stats import brunner_munzel, steel, steel_dwass, welch
 from relation_tf.words import MEAN_OF_TASKS
+from tests.report.conftest import LEVEL, TWO, noisy, separated
 
-TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
-NINE = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
-LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 LIMITS = ["difference", "difference_low", "difference_high"]
-
-
-def noisy(config, task, metric):
-    where = [config.seed, *task.encode(), *config.method.encode(), *metric.encode()]
-    return float(np.random.default_rng(where).uniform(0.4, 0.8))
-
-
-def separated(config, *_):
-    return LEVEL[config.method] + config.seed / 100
 
 
 def samples_of(report, task):

@@ -8,9 +8,9 @@ import pytest
 
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.report import compare
-from relation_tf.report.sections.paper import sentences_for_paper
 from relation_tf.report.sections.verdicts import NOT_VARYING
 from relation_tf.stats import corrected_resampled_t, mcnemar_holm
+from tests.report.conftest import stated
 
 
 def table(tasks=("A",)):
@@ -45,11 +45,6 @@ def items(**chances):
 def only_comparison(scores, **options):
     (part,) = compare(scores, **options).data.comparisons.values()
     return part
-
-
-def stated(part):
-    """Return the values of the sentences for a paper by their kinds."""
-    return {said.kind: dict(said.values) for said in sentences_for_paper(part)}
 
 
 def test_a_fold_that_a_method_lacks_is_left_out():

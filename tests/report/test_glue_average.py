@@ -13,14 +13,9 @@ from relation_tf.report import compare, make_report
 from relation_tf.report.lost_runs import trained_networks
 from relation_tf.tasks import GLUE
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS
+from tests.report.conftest import TWO, noisy
 
-TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 TWO_NETWORKS = [name for name in TASKS if name != "AX"]
-
-
-def score(config, task, metric):
-    where = [config.seed, *task.encode(), *config.method.encode(), *metric.encode()]
-    return float(np.random.default_rng(where).uniform(0.4, 0.8))
 
 
 def rows(names=TASKS, seeds=3, factor=1.0):
@@ -112,12 +107,12 @@ def test_the_glue_average_is_of_one_split():
 @pytest.mark.parametrize("tasks", [[*GLUE], [*TWO_NETWORKS, "MR"]])
 def test_runs_and_their_report_have_the_same_glue_average(suite_of, fabricate, tasks, tmp_path):
     suite = suite_of(tasks=tasks, method=TWO, seeds=2)
-    folder = fabricate(suite, score)
+    folder = fabricate(suite, noisy)
     values = {}
     for run in suite.runs():
         for name in suite.find_task(run.task).scored:
             if name in TASKS:
-                metrics = {each: score(run, name, each) for each in TASKS[name].metrics}
+                metrics = {each: noisy(run, name, each) for each in TASKS[name].metrics}
                 values.setdefault((run.method, str(run.seed)), {})[name] = metrics
     expected = {run: glue_average(own) for run, own in values.items()}
     report = make_report(folder)
@@ -132,7 +127,7 @@ def test_runs_and_their_report_have_the_same_glue_average(suite_of, fabricate, t
 
 def test_two_networks_of_mnli_count_once(suite_of, fabricate, tmp_path):
     suite = suite_of(tasks=["CoLA", "MNLI-m", "MNLI-mm"], method=TWO, seeds=2)
-    report = make_report(fabricate(suite, score))
+    report = make_report(fabricate(suite, noisy))
     report.write(tmp_path / "report")
     for made in (report, compare(tmp_path / "report")):
         networks = json.loads(made.json())["networks"]
@@ -143,8 +138,8 @@ def test_two_networks_of_mnli_count_once(suite_of, fabricate, tmp_path):
     expected = {
         (run.method, str(run.seed)): np.mean(
             [
-                score(run, "CoLA", "matthews"),
-                np.mean([score(run, name, "accuracy") for name in ("MNLI-m", "MNLI-mm")]),
+                noisy(run, "CoLA", "matthews"),
+                np.mean([noisy(run, name, "accuracy") for name in ("MNLI-m", "MNLI-mm")]),
             ]
         )
         for run in suite.runs()

@@ -10,6 +10,7 @@ from relation_tf.report import compare
 from relation_tf.report.sections.paper import sentences_for_paper
 from relation_tf.report.sections.tests import diagram_of
 from relation_tf.stats import friedman_wilcoxon, wilcoxon_holm
+from tests.report.conftest import stated
 
 
 def wide(tasks=12, methods="abc", seed=0, steps=0.01):
@@ -33,11 +34,6 @@ def part_of(table, **options):
     (part,) = compare(table.reset_index() if table.index.name else table,
                       **options).data.comparisons.values()  # fmt: skip
     return part
-
-
-def stated(part):
-    """Return the values of the sentences for a paper by their kinds."""
-    return {said.kind: dict(said.values) for said in sentences_for_paper(part)}
 
 
 def test_the_test_against_a_control_is_the_result():

@@ -17,20 +17,10 @@ from relation_tf.stats import (
     stratified_steel_dwass,
     wilcoxon_holm,
 )
-from tests.report.conftest import better, content
+from tests.report.conftest import better, content, noisy, separated
 
-LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 TASKS = ("x", "y", "z", "loss")
 HIGHER = {task: task != "loss" for task in TASKS}
-
-
-def separated(config, *_):
-    return LEVEL[config.method] + config.seed / 100
-
-
-def noisy(config, task, metric):
-    where = [config.seed, *task.encode(), *config.method.encode(), *metric.encode()]
-    return float(np.random.default_rng(where).uniform(0.4, 0.8))
 
 
 @pytest.fixture

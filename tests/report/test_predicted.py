@@ -13,9 +13,7 @@ from relation_tf.bench.results import read_results
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
 from relation_tf.report.sections import predictions
-from tests.report.conftest import content
-
-TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
+from tests.report.conftest import TWO, content
 
 
 @pytest.fixture

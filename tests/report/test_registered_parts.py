@@ -21,9 +21,7 @@ from relation_tf.registry import (
 from relation_tf.report import compare, make_report
 from relation_tf.report.blocks import Column, Paper, Paragraph, Row, Section, Table
 from relation_tf.stats import pairwise_result
-from tests.report.conftest import better, content
-
-TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
+from tests.report.conftest import TWO, better, content
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,8 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
 from relation_tf.report.formats import escape_latex
+from tests.report.conftest import LEVEL
 
-LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 FILES = {
     "report.html", "report.md", "report.tex", "report.json",
     "scores.csv", "table.csv", "pvalues.csv", "runs.csv", "over_tasks.csv",

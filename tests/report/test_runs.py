@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from relation_tf.report import make_report
-from tests.report.conftest import content, rows_of
-
-TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
-LEVEL = {"relation": 0.8, "baseline": 0.5}
-
-
-def noisy(config, task, metric):
-    where = [config.seed, *task.encode(), *config.method.encode(), *metric.encode()]
-    return float(np.random.default_rng(where).uniform(0.4, 0.8))
-
-
-def separated(config, *_):
-    return LEVEL[config.method] + config.seed / 100
+from tests.report.conftest import TWO, content, noisy, rows_of, separated
 
 
 def test_costs_are_medians_over_seeds_and_the_most_memory(suite_of, fabricate):

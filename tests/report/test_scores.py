@@ -6,9 +6,8 @@ import pytest
 
 from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
-from tests.report.conftest import content, verdicts
+from tests.report.conftest import TWO, content, verdicts
 
-TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 GROUP = [{"name": "opinions", "tasks": ["MR", "CR"]}]
 LEVEL = {"MR": 0.6, "CR": 0.8, "SUBJ": 0.5}
 OPINIONS = {"MR": "opinions", "CR": "opinions"}

@@ -12,9 +12,8 @@ import relation_tf
 from relation_tf.errors import DataError, OptionError, SuiteError
 from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
-from tests.report.conftest import content, facts, rows_of, verdicts
+from tests.report.conftest import TWO, content, facts, rows_of, verdicts
 
-TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 HEAD = "task,method,seed,score\n"
 
 
@@ -238,7 +237,6 @@ def test_a_report_does_not_overwrite_its_sources(tmp_path, before):
 
 
 ROW = {"task": "T", "method": "a", "seed": 0, "score": 0.5}
-TWICE = pd.DataFrame([("T", "a", 0, 0.5, 0.5)], columns=[*ROW, "score"])
 
 
 @pytest.mark.parametrize(("one", "other"), [("7", "7.0"), ("+7.000", "007."), ("0", "0.0")])
