@@ -13,7 +13,6 @@ The JSON file has the scores, so that tests need none of these packages.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -109,33 +108,22 @@ def _autorank(datasets: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _critdd(datasets: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tests and groups, and the places in the TikZ code of the diagram."""
+    """Return the tests and groups."""
     from critdd import Diagram
     from critdd.stats import adjust_pairwise_tests
 
     names, scores = [*datasets], np.array([*datasets.values()]).T
     diagram = Diagram(scores, treatment_names=names, maximize_outcome=True)
-    chi_square, code = diagram.r.chi_square_result, diagram.to_str()
+    chi_square = diagram.r.chi_square_result
     lower = np.tril_indices(len(names), -1)
     pairs = [[names[j], names[i]] for i, j in zip(*lower, strict=True)]
     pvalues = adjust_pairwise_tests(diagram.P, "holm")[lower]
-    number = r"(-?[\d.]+)"
     return {
         "chi_square": [float(chi_square.statistic), float(chi_square.pvalue)],
         "f": [float(diagram.r.statistic), float(diagram.r.pvalue)],
         "average_ranks": dict(zip(names, map(float, diagram.average_ranks), strict=True)),
         "pairs": [[*pair, float(p)] for pair, p in zip(pairs, pvalues, strict=True)],
         "groups": diagram.get_groups(return_names=True),
-        "tikz_methods": [
-            [name, float(x)]
-            for x, name in re.findall(rf"axis cs:{number}, 0\) .*\n.*\{{(\w+)\}};", code)
-        ],
-        "tikz_groups": [
-            [float(low), float(high)]
-            for low, high in re.findall(
-                rf"group line\] \(axis cs:{number}, .*? -- \(axis cs:{number},", code
-            )
-        ],
     }
 
 

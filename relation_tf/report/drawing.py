@@ -119,7 +119,6 @@ class Picture:
         bottom: Bottom margin of a panel in inches.
         right: Right margin of a panel in inches.
         legend: Methods in the legend, if panels do not name them.
-        tikz: The figure as TikZ code for LaTeX; empty for figures that LaTeX includes as PDF.
     """
 
     name: str
@@ -130,7 +129,6 @@ class Picture:
     bottom: float = 0.45
     right: float = 0.1
     legend: Mapping[str, Style] = field(default_factory=dict)
-    tikz: str = ""
 
     @cached_property
     def inline(self) -> list[Markup]:

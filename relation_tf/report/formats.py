@@ -205,7 +205,7 @@ _REFERENCES = (r"\bibliographystyle{plain}", r"\bibliography{references}")
 
 
 def _figure_in_latex(picture: Picture) -> Iterator[str]:
-    drawn = picture.tikz or rf"\includegraphics{{figures/{picture.name}.pdf}}"
+    drawn = rf"\includegraphics{{figures/{picture.name}.pdf}}"
     yield from ("", r"\begin{figure}[htbp]", r"\centering")
     yield rf"{_NO_WIDER}{{{drawn}}}"
     yield rf"\caption{{{escape_latex(picture.alt)}}}"

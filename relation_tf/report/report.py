@@ -204,8 +204,7 @@ class Report:
         files |= {"report.md": self.markdown, "report.tex": self.latex, "report.html": self.html}
         files["references.bib"] = lambda: "\n".join(references().values()) + "\n"
         for picture in figures_for_paper(self.data):
-            if not picture.tikz:
-                files[f"figures/{picture.name}.pdf"] = picture.pdf
+            files[f"figures/{picture.name}.pdf"] = picture.pdf
         if "scores" in pictures:
             files["figures/scores.png"] = pictures["scores"].png
         return files

@@ -41,7 +41,7 @@ from relation_tf.report.drawing import (
     limit_ticks,
 )
 from relation_tf.report.scores import Scores
-from relation_tf.report.text import Statement, escape_latex, render, state
+from relation_tf.report.text import Statement, render, state
 from relation_tf.stats import (
     CorrectedTResult,
     FriedmanResult,
@@ -729,7 +729,7 @@ def _table_over_tasks(test: OverTasks, part: Comparison) -> Table:
     return Table("Pairs of methods over all tasks", columns, rows, paper=paper)
 
 
-_AXIS, _BAR, _LABEL = 2.6, 0.4, 0.36  # axis in inches; distances of bars and labels in rows
+_AXIS, _LABEL = 2.6, 0.36  # inches: width of the axis, and of a rank behind a name
 
 
 def diagram_of(part: Comparison) -> Picture | None:
@@ -742,125 +742,50 @@ def diagram_of(part: Comparison) -> Picture | None:
         J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
         Machine Learning Research 7, 1-30.
     """
-    test, styles = part.over_tasks, part.report.styles
+    test = part.over_tasks
     if test is None or test.ranks is None:
         return None
-    average = test.result.average_ranks.sort_values(kind="stable")
-    ranks = {str(name): float(rank) for name, rank in average.items()}
-    groups = [[*map(str, clique)] for clique in test.result.cliques()]
-    difference, title = test.result.critical_difference, f"Average ranks on {len(test.tasks)} tasks"
+    result, title = test.result, f"Average ranks on {len(test.tasks)} tasks"
+    if math.isfinite(result.critical_difference):
+        title += f" (CD = {result.critical_difference:.2f})"
+    ranks = result.average_ranks.sort_values(kind="stable")
+    groups = [[*map(str, clique)] for clique in result.cliques()]
     alt = (
         f"{title}, the best first: {', '.join(f'{x} {rank:.2f}' for x, rank in ranks.items())}; "
-        + (f"critical difference {difference:.2f}; " if math.isfinite(difference) else "")
-        + f"no significant difference: {'; '.join(map(' and '.join, groups)) or 'none'}."
+        f"no significant difference: {'; '.join(map(' and '.join, groups)) or 'none'}."
     )
-    marks = _rank_marks(ranks, groups, difference)
-    depths = [y for stroke in marks.strokes for _, y in stroke.points]
-    rows = min(depths) - 0.7, max(depths) + 0.4
-    right = max(x for stroke in marks.strokes for x, _ in stroke.points)
-    names = label_width(styles) + _LABEL
+    names = label_width(part.report.styles) + _LABEL
     return Picture(
         "ranks",
         "Average ranks; a bar joins methods (dots) that do not differ significantly.",
-        [Panel(title, alt, partial(_draw_ranks, marks, (1, right), rows, ranks, styles))],
-        size=(_AXIS + 2 * names, 0.35 + _ROW * (rows[1] - rows[0])),
+        [Panel(title, alt, partial(_draw_ranks, result))],
+        size=(_AXIS + 2 * names, 0.35 + _ROW * (2.5 + len(groups) + math.ceil(len(ranks) / 2))),
         left=names,
         bottom=0.05,
         right=names,
-        tikz=_tikz(marks, 8 / (right - 1)),
     )
 
 
-class _Stroke(NamedTuple):
-    """A line of a diagram: points in ranks and rows, width in points, and its method, if any."""
+def _draw_ranks(result: FriedmanResult, ax: Axes) -> None:
+    from scikit_posthocs import critical_difference_diagram
 
-    points: Sequence[tuple[float, float]]
-    width: float = 0.8
-    method: str = ""
-
-
-class _Marks(NamedTuple):
-    """A diagram of ranks: lines, dots, and texts with the side of their point that they are on."""
-
-    strokes: Sequence[_Stroke]
-    dots: Sequence[tuple[float, float]]
-    texts: Sequence[tuple[tuple[float, float], Literal["left", "right", "above"], str]]
-
-
-def _rank_marks(
-    ranks: Mapping[str, float], groups: Sequence[Sequence[str]], critical_difference: float
-) -> _Marks:
-    """Return the axis, the critical difference, a bar with a dot per method, and the names."""
-    ordered, last = [*ranks], len(ranks)
-    strokes, dots = [_Stroke([(1, 0), (last, 0)])], []
-    texts: list[Any] = []
-    for tick in range(1, last + 1, math.ceil(last / 10)):
-        strokes.append(_Stroke([(tick, 0), (tick, -0.2)]))
-        texts.append(((tick, -0.2), "above", str(tick)))
-    end = float(last)
-    if math.isfinite(critical_difference):
-        # With few tasks, it can be longer than the axis.
-        end = max(end, 1 + critical_difference)
-        strokes.append(_Stroke([(1, -1.2), (1 + critical_difference, -1.2)]))
-        middle = 1 + critical_difference / 2
-        texts.append(((middle, -1.2), "above", f"critical difference {critical_difference:.2f}"))
-    lines: list[float] = []  # the end of the last bar on each line
-    for group in groups:
-        low, high = ranks[group[0]], ranks[group[-1]]
-        line = next((place for place, x in enumerate(lines) if x < low), len(lines))
-        lines[line : line + 1] = [high]
-        y = _BAR * (line + 1)
-        strokes.append(_Stroke([(low - 0.04, y), (high + 0.04, y)], 2))
-        dots += [(ranks[name], y) for name in group]
-    half = math.ceil(last / 2)
-    for names, edge, side in (
-        (ordered[:half], 1.0, "left"),
-        (ordered[: half - 1 : -1], end, "right"),
-    ):
-        for place, name in enumerate(names, start=1):
-            y = _BAR * len(lines) + 0.2 + place
-            corner = [(ranks[name], 0.0), (ranks[name], y), (edge, y)]
-            strokes.append(_Stroke(corner, method=name))
-            texts.append(((edge, y), side, f"{name} ({ranks[name]:.2f})"))
-    return _Marks(strokes, dots, texts)
-
-
-def _tikz(marks: _Marks, scale: float) -> str:
-    """Return the diagram as TikZ code; one unit is one rank of `scale` cm, names are escaped."""
-
-    def at(point: tuple[float, float]) -> str:
-        return f"({point[0]:.3f}, {point[1]:.2f})"
-
-    lines = [rf"\begin{{tikzpicture}}[x={scale:.3f}cm, y=-.5cm, font=\footnotesize]"]
-    for points, width, _ in marks.strokes:
-        lines += [rf"\draw[line width={width}pt] {' -- '.join(map(at, points))};"]
-    lines += [rf"\fill {at(dot)} circle (2pt);" for dot in marks.dots]
-    for point, side, text in marks.texts:
-        lines += [rf"\node[{side}] at {at(point)} {{{escape_latex(text)}}};"]
-    return "\n".join([*lines, r"\end{tikzpicture}"])
-
-
-def _draw_ranks(
-    marks: _Marks,
-    ends: tuple[float, float],
-    rows: tuple[float, float],
-    ranks: Mapping[str, float],
-    styles: Mapping[str, Style],
-    ax: Axes,
-) -> None:
-    ax.set_axis_off()
-    ax.set(xlim=ends, ylim=rows[::-1])
-    for points, width, name in marks.strokes:
-        color = styles[name].color if name else INK
-        ax.plot(*zip(*points, strict=True), linewidth=1.4 * width, color=color, clip_on=False)
-    ax.plot(*np.reshape(marks.dots, (-1, 2)).T, "o", color=INK, markersize=4, clip_on=False)
-    for name, rank in ranks.items():
-        ax.plot(rank, 0, **styles[name].mark, markersize=6, clip_on=False)
-    for point, side, text in marks.texts:
-        shift = {"left": (-4, 0), "right": (4, 0), "above": (0, 2)}[side]
-        ha = {"left": "right", "right": "left", "above": "center"}[side]
-        va = "bottom" if side == "above" else "center"
-        ax.annotate(text, point, shift, textcoords="offset points", fontsize=8.5, ha=ha, va=va)
+    last = len(result.average_ranks)
+    line = {"color": INK, "clip_on": False}
+    critical_difference_diagram(
+        result.average_ranks,
+        (~result.significant).astype(float),
+        ax=ax,
+        **dict.fromkeys(("label_fmt_left", "label_fmt_right"), "{label} ({rank:.2f})"),
+        label_props={"fontsize": 8.5},
+        marker_props={"s": 30, "clip_on": False},
+        elbow_props={"linewidth": 0.8, **line},
+        crossbar_props={"marker": "o", "markersize": 4, **line},
+        text_h_margin=0.02 * last,
+    )
+    ax.grid(visible=False)
+    ax.spines["top"].set(visible=True, color=INK)
+    ax.set(xlim=(1, last), xticks=range(1, last + 1, math.ceil(last / 10)))
+    ax.set_ylim(top=1)  # with the numbers of the axis
 
 
 # ---- Details of the test of each task ----
