@@ -88,6 +88,10 @@ def read_runs(folder: Path) -> pd.DataFrame:
     for column in COSTS:
         if runs[column].dtype.kind not in "if":
             raise SuiteError(f"{file}: must have numbers in column {column!r}")
+    if {"diverged", "error"} <= {*runs}:  # earlier versions trained on and gave the run a score
+        lost = runs["diverged"].eq(True) & runs["status"].eq("done")
+        errors = runs["error"].astype(object).mask(lost, "diverged")
+        runs = runs.assign(status=runs["status"].mask(lost, "failed"), error=errors)
     return runs
 
 
