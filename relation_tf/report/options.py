@@ -108,8 +108,8 @@ class ComparisonOptions:
         None,
         "Test over tasks. All pairs: stratified-steel-dwass, friedman-wilcoxon, friedman-nemenyi "
         "or wilcoxon-pairs. With --control: stratified-steel or wilcoxon-holm. Or a plugin's test. "
-        "Default: by the table, stratified-steel-dwass for several seeds, else friedman-wilcoxon "
-        "(wilcoxon-pairs for two methods); a suite's own setting replaces it.",
+        "Default: by the table, stratified-steel-dwass for several seeds or units, else "
+        "friedman-wilcoxon (wilcoxon-pairs for two methods); a suite's own setting replaces it.",
         "NAME",
         shown=False,
     )

@@ -268,6 +268,7 @@ class Scores:
             self.control,
             num_seeds=1 if self.paired else most_seeds(self.table),
             num_methods=self.table["method"].nunique(),
+            same_unit=self.comparable or self.paired,
         )
         return self._titled(PROCEDURES.find(self.test_over_tasks or default))
 

@@ -115,19 +115,23 @@ def default_procedure(control: object = None, *, replicate: Replicate = "seed") 
     return paired if control is None else f"{paired}-control"
 
 
-def default_over_tasks(control: object = None, *, num_seeds: int = 2, num_methods: int = 3) -> str:
+def default_over_tasks(
+    control: object = None, *, num_seeds: int = 2, num_methods: int = 3, same_unit: bool = True
+) -> str:
     """Return the default procedure over tasks.
 
     With several seeds it is stratified Steel-Dwass, or Steel with a control. With one score for
     each task and method it is Friedman's test with Wilcoxon's tests of all pairs, or Wilcoxon's
-    test with a control or for two methods: the stratified test would only count wins.
+    test with a control or for two methods: the stratified test would only count wins. Where tasks
+    have different units it is the stratified test: Wilcoxon's ranks differences of all tasks.
 
     Args:
         control: The method that all others are compared with, or None.
         num_seeds: Largest number of seeds of a method on a task.
         num_methods: Number of methods.
+        same_unit: If True, the scores of all tasks have the same unit and direction.
     """
-    if num_seeds < 2:
+    if num_seeds < 2 and same_unit:
         pairs = "wilcoxon-pairs" if num_methods < 3 else "friedman-wilcoxon"
         return pairs if control is None else "wilcoxon-holm"
     return "stratified-steel-dwass" if control is None else "stratified-steel"

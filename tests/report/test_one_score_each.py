@@ -100,9 +100,20 @@ def test_tasks_of_the_test_are_those_that_a_warning_names():
     assert said.values["used"] == {"": part.over_tasks.tasks}
 
 
+@pytest.mark.parametrize("options", [{}, {"control": "a"}])
+@pytest.mark.parametrize("factor", [100, 100_000])
+def test_default_verdict_does_not_depend_on_the_unit_of_a_task(options, factor):
+    table, scaled = wide(10), wide(10)
+    table.iloc[5:] *= 100
+    scaled.iloc[5:] *= factor
+    expected, found = (part_of(x, **options).over_tasks.pairs for x in (table, scaled))
+    pd.testing.assert_frame_equal(found, expected)
+
+
 @pytest.mark.parametrize(("options", "depends"), [
-    ({}, True), ({"control": "a"}, True), ({"same_unit": True}, False),
-    ({"test_over_tasks": "friedman-nemenyi"}, False),
+    ({"test_over_tasks": "friedman-wilcoxon"}, True),
+    ({"test_over_tasks": "wilcoxon-holm", "control": "a"}, True),
+    ({}, False), ({"same_unit": True}, False), ({"test_over_tasks": "friedman-nemenyi"}, False),
 ])  # fmt: skip
 def test_ranks_of_differences_in_different_units(options, depends):
     table = wide(10)
