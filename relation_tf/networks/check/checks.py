@@ -330,8 +330,8 @@ def _construction(subject: Subject) -> str:
     "output shape",
     "`call` must accept arrays of shape (batch, tokens, width), and in networks tensors of shape "
     "(None, None, width): use keras.ops.shape(x), and for a recurrence keras.ops.scan over one "
-    "tensor: concatenate several (see examples/moving_average.py). Some layers need `units` that are "
-    "a multiple of their number of heads.",
+    "tensor: concatenate several (see examples/moving_average.py). Some layers need `units` that "
+    "are a multiple of their number of heads.",
 )
 def _output_shape(subject: Subject) -> str:
     shape = subject.mixed(subject.x, KEPT).shape
