@@ -247,6 +247,8 @@ def _entry_faults(names: Mapping[str, int]) -> Iterator[_Finding]:
         if name not in files:
             shown = _shorten(name) if name and name.isprintable() else ascii(_shorten(name))
             message = "not one of the eleven files at the top level"
+            if name.rpartition("/")[2] in files:
+                message = "in a folder: zip the files, not their folder"
             yield "extra files", Fault(shown, None, message)
         elif times > 1:
             message = f"expected once in the archive, found {times} times"

@@ -82,6 +82,8 @@ def test_missing_and_extra_files(members, rows, write_zip):
     report = check(write_zip({**members, **dict.fromkeys(extra, b"")}), rows=rows)
     files = [fault.file for fault in report.faults]
     assert files == ["RTE.tsv", "preds/RTE.tsv", *extra[:3], "'a\\nb\\x1b[31m'"]
+    in_folders = [fault.file for fault in report.faults if "zip the files" in fault.message]
+    assert in_folders == ["preds/RTE.tsv"]
     assert len(str(report).splitlines()) == 1 + len(files)
 
 
