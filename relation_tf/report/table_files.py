@@ -17,10 +17,11 @@ import pandas as pd
 from relation_tf.errors import DataError, join_names, quote, reason_of
 from relation_tf.files import LARGEST
 
-_SEPARATORS = ",;\t|"
+_SEPARATORS = ";,\t|"  # `A;80,5` has as many commas
 _COMMA_DECIMAL = re.compile(r"[+−-]?(\d+,\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)? ?%?")
 _POINT_DECIMAL = re.compile(r"[+−-]?\d*\.\d+([eE][+-]?\d+)? ?%?")
 _THOUSANDS = re.compile(r"[+−-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)? ?%?")
+_NUMBER = re.compile(r"[+−-]?(\d+|\d*[.,]\d+)")
 _MOST_CELLS = 5_000_000  # of a sheet
 _RULE = re.compile(r":?-+:?")
 
@@ -76,7 +77,7 @@ def _read_text(path: Path) -> pd.DataFrame:
     is_table = any(any(fields[1:]) for fields, _ in read)
     while is_table and len(read) > 1 and _is_title(read[0][0], read[1][0]):
         read = read[1:]
-    header = read[0][0] if read else []
+    header, first_line = read[0] if read else ([], 1)
     header[:1] = [name.removeprefix("# ") for name in header[:1]]
     if separator in " \t" and len(read) > 1 and len(read[1][0]) == len(header) + 1:
         header.insert(0, "")  # R writes no name of the rows
@@ -98,7 +99,19 @@ def _read_text(path: Path) -> pd.DataFrame:
         table = table.iloc[2:].set_axis(names, axis=1)
     if len(rows) > 1 and table.columns.has_duplicates and not any(rows[1][1:]):
         table = _of_levels(table)
+    _check_header([*table], f"{path}:{first_line}")
     return _with_points(table, separator)
+
+
+def _check_header(names: list[object], place: str) -> None:
+    """Refuse numbers, one of them a fraction, as names; whole numbers can be seeds or years."""
+    numbers = [name for name in map(str, names) if _NUMBER.fullmatch(name)]
+    fractions = [name for name in numbers if not name.isdecimal()]
+    if len(numbers) > 1 and fractions:
+        raise DataError(
+            f"{place}: holds numbers, so the table has no header; add one, such as method,seed "
+            f"1,..., or rename columns such as {fractions[0]!r}"
+        )
 
 
 def _is_title(fields: list[str], following: list[str]) -> bool:
@@ -193,6 +206,7 @@ def _read_excel(path: Path) -> pd.DataFrame:
             header = merged if levels else rows.iloc[0].fillna("")
             table = rows[1:].set_axis(places).set_axis(header, axis=1)
             table = _of_levels(table) if levels else table
+            _check_header([*table], f"{path}:{rows.index[0] + 1}")
     if len(names) > 1:
         left = join_names(names[1:])
         table.attrs["sheets"] = f"{path}: only the sheet {names[0]} was read, not {left}"

@@ -470,6 +470,29 @@ def test_faults_of_files(tmp_path, name, content, message):
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(("text", "line"), [
+    ("A,80.1,80.5,79.9\nB,81.1,81.5,80.9\n", 1),
+    ("title\n\nA;80,1;80,1\nB;81,1;81,5\n", 3),  # the same score twice
+    ("A,x,1,80.1\nA,y,1,80.5\n", 1),
+])  # fmt: skip
+@pytest.mark.parametrize("columns", [{}, {"method": "A"}])
+def test_a_table_without_a_header_is_refused(tmp_path, text, line, columns):
+    with pytest.raises(DataError, match=rf"t\.csv:{line}: holds numbers, .* has no header"):
+        read(tmp_path, text, columns)
+
+
+def test_an_excel_table_without_a_header_is_refused(tmp_path):
+    write_sheets(tmp_path / "t.xlsx", scores=[["A", 0.5, 0.6], ["B", 0.7, 0.8]])
+    with pytest.raises(DataError, match=r"t\.xlsx:1: holds numbers"):
+        read_table_file(tmp_path / "t.xlsx")
+
+
+@pytest.mark.parametrize("names", ["1,2", "2021,2022", "relation-64,0.5", "2.5%,97.5%"])
+def test_numbers_can_be_names_in_a_header(tmp_path, names):
+    (tmp_path / "t.csv").write_text(f"dataset,{names}\nA,.5,.6\nB,.7,.8\n")
+    assert [*read_table_file(tmp_path / "t.csv")] == ["dataset", *names.split(",")]
+
+
 @pytest.mark.parametrize(("name", "package"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
 def test_a_file_that_needs_the_extra(tmp_path, monkeypatch, name, package):
     monkeypatch.setitem(sys.modules, package, None)
