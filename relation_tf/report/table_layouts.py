@@ -211,6 +211,14 @@ class _Table:
         """The other columns with text."""
         return [name for name in self.others if not is_numeric(self.cells[name])]
 
+    def is_run(self, name: str) -> bool:
+        """Return True for 0 or 1 to at least 2, once for each method on a task."""
+        keys = [self.cells[x].to_numpy() for x in (*self.named.values(), *self.text())]
+        numbers = self.cells[name].map(parsed)
+        groups, n = numbers.groupby(keys or [np.zeros(len(numbers))]), numbers.nunique()
+        is_count = n > 2 and {*numbers} in ({*range(n)}, {*range(1, n + 1)})
+        return is_count and bool((groups.agg(["size", "nunique"]) == n).all(axis=None))
+
 
 def understand(
     table: pd.DataFrame, where: str, columns: Mapping[str, str], metric: str | None = None
@@ -418,6 +426,9 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
         return _renamed(table), ""
     if not numbers:
         _refuse(table, "there is no column of scores")
+    unknown = [x for x in numbers if "seed" not in table.named and not _is_metric(x)]
+    for name in filter(table.is_run, unknown):
+        _refuse_run(table, name)
     seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
     if "method" not in table.named and not table.text():
         seeds = []
@@ -457,6 +468,16 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
             _refuse_rows(table, is_binary, f"the columns ({_few(numbers)}) are methods")
         return _melted(table, numbers, "method")
     return _by_values(table, numbers)
+
+
+def _refuse_run(table: _Table, name: str) -> NoReturn:
+    """Refuse a column that numbers the rows of each method; it can have seeds or epochs."""
+    named = [f"{key}={x}" for key, x in table.named.items() if key in ("task", "method")]
+    free = [] if named else table.text()[:2]
+    orders = itertools.permutations(("method", "task"), len(free))
+    uses = [",".join([*named, *map("{}={}".format, x, free), f"seed={name}"]) for x in orders]
+    use = f"{' or '.join(uses)} (or fold or item), or seed={ROW} if it is a score"
+    _refuse(table, f"{name!r} numbers the rows of each method, as seeds do", use)
 
 
 def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str]:

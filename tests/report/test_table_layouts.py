@@ -580,6 +580,43 @@ def test_a_refused_column_is_offered_as_what_it_can_be(tmp_path, column, scores,
         assert read(tmp_path, text, {kind: name}).replicate == kind
 
 
+@pytest.mark.parametrize(("names", "rows", "columns", "offered"), [
+    ("Modell,Lauf,A,B", "xy", {}, ["method=Modell,seed=Lauf", "task=Modell,seed=Lauf"]),
+    ("Modell,Lauf,A,B", "xy", {"method": "Modell"}, ["method=Modell,seed=Lauf"]),
+    ("Modell,Daten,Lauf,acc", ["x,1a", "y,1a"], {},
+     ["method=Modell,task=Daten,seed=Lauf", "task=Modell,method=Daten,seed=Lauf"]),
+    ("model,Lauf,acc", "xy", {}, ["method=model,seed=Lauf"]),
+    ("dataset,Lauf,a,b", "xy", {}, ["task=dataset,seed=Lauf"]),
+    ("Lauf,a,b", [""], {}, [" seed=Lauf"]),
+])  # fmt: skip
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbers_of_runs_are_no_scores(tmp_path, names, rows, columns, offered, first):
+    scores = "" if names.endswith("acc") else ",.7"
+    lines = [f"{row},{run},.5{scores}" for row in rows for run in range(first, first + 3)]
+    text = "\n".join([names, *(line.lstrip(",") for line in lines)])
+    with pytest.raises(DataError) as error:
+        read(tmp_path, text, columns)
+    for option in offered:
+        assert option in str(error.value)
+        long = read(tmp_path, text, dict(part.split("=") for part in option.strip().split(",")))
+        assert long.layout.scores == (3, 3)
+        assert {*long.rows["score"]} <= {".5", ".7"}
+
+
+@pytest.mark.parametrize("numbers", ["123124", "234234", "121212", "112112"])
+def test_other_whole_numbers_are_scores(tmp_path, numbers):
+    lines = [f"{model},{x},.5" for model, x in zip("xxxyyy", numbers, strict=True)]
+    long = read(tmp_path, "\n".join(["model,A,B", *lines]))
+    assert [*long.rows["task"].unique()] == ["A", "B"]
+
+
+def test_whole_numbers_of_a_metric_or_with_numbered_rows_are_scores(tmp_path):
+    text = "model,accuracy\nx,1\nx,2\nx,3\ny,1\ny,2\ny,3\n"
+    assert [*read(tmp_path, text).rows["score"]] == [*"123123"]
+    long = read(tmp_path, "model,A,B\nx,1,.5\nx,2,.5\nx,3,.5\n", {"seed": "#"})
+    assert [*long.rows["task"].unique()] == ["A", "B"]
+
+
 @pytest.mark.parametrize("name", ["", "Unnamed: 0", "index"])
 def test_rows_without_a_name_are_tasks_if_scores_differ_more_between_them(tmp_path, name):
     rows = {"C4.5": [0.7, 0.9], "SVM": [0.71, 0.92], "kNN": [0.69, 0.88]}
