@@ -18,11 +18,13 @@ from relation_tf.registry import PROCEDURES
 from relation_tf.stats.comparisons import PrintedResult, name_pairs
 from relation_tf.stats.design import RankTest, asymptotic_pvalues, attainable_pvalue
 from relation_tf.stats.samples import (
+    SYNONYMS,
     check_count,
     check_option,
     check_probability,
     control_first,
     in_task,
+    words_of,
 )
 from relation_tf.words import count, format_level, format_pvalue
 
@@ -111,9 +113,10 @@ def read_published(
     alpha.
 
     Args:
-        table: Columns `method`, `mean`, `sd`, and `task` if there are several tasks; or methods in
-            the first column, and a column of cells such as `80.6 ± 0.4` for each task; or the path
-            of a CSV file with such a table.
+        table: Columns `method`, `mean`, `sd`, and `task` if there are several tasks, or their usual
+            names, such as `model`, `std` and `dataset`; or methods in the first column, and a
+            column of cells such as `80.6 ± 0.4` for each task; or the path of a CSV file with such
+            a table.
         n: Number of scores (seeds) per mean.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
@@ -245,6 +248,9 @@ def _figures(table: pd.DataFrame | str | Path) -> dict[Hashable, dict[Hashable, 
         raise ValueError(f"column names must be unique. Received: {list(table.columns)}")
     if table.iloc[:, 1:].map(lambda cell: bool(_WITH_SD.fullmatch(str(cell)))).any(axis=None):
         table = _long(table)
+    for key, words in {**SYNONYMS, "mean": ["mean"], "sd": ["sd", "std", "stdev"]}.items():
+        found = [name for word in words for name in table if words_of(str(name)) == word]
+        table = table if key in table else table.rename(columns=dict.fromkeys(found[:1], key))
     if not {"method", "mean", "sd"} <= {*table.columns}:
         raise ValueError(
             "`table` must have the columns method, mean and sd, or methods in rows, tasks in "

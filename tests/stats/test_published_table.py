@@ -46,6 +46,16 @@ def test_files_give_the_result_of_their_table(tmp_path, between):
         pd.testing.assert_frame_equal(read_published(file, 5).pairs(), expected)
 
 
+@pytest.mark.parametrize("names", ["dataset,method,mean,std,n", "Env,Model,Mean,StDev,params"])
+def test_columns_can_have_usual_names(tmp_path, names):
+    file = tmp_path / "t.csv"
+    file.write_text(f"{names}\nA,x,80.1,.4,5\nA,y,90.1,.5,5\nB,x,.7,.4,5\nB,y,.8,.5,5\n")
+    pairs = read_published(file, 5).pairs()
+    assert pairs[["task", "a", "b", "separation"]].to_numpy().tolist() == [
+        ["A", "x", "y", "certain"], ["B", "x", "y", "impossible"],
+    ]  # fmt: skip
+
+
 def test_files_keep_decimals_and_names(tmp_path):
     file = tmp_path / "figures.csv"
     for text in ("method,mean,sd\nNA,80.000,1.000\nb,83.600,1.000\nc,,\n",
