@@ -447,7 +447,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
     if "method" in table.named or table.tracked:
         if "task" in table.named or table.tracked or len(numbers) in (1, len(metrics)):
             return _of_metric(table, metrics or numbers), ""
-        if metrics:
+        if metrics and not _have_spread(table, numbers):
             tasks = [name for name in numbers if name not in metrics]
             raise DataError(
                 f"{table.where}: is {metrics[0]!r} the score or a task, as {_few(tasks)}? Use "
@@ -498,7 +498,7 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
         # By convention, rows are datasets; scores usually differ more between datasets.
         cells = table.cells[[*numbers]].map(parsed).astype(float)
         rows |= bool(cells.mean(axis=1).std() >= cells.mean().std())
-    if rows:
+    if rows or _have_spread(table, numbers):
         table.named["task"] = text
         return _melted(table, numbers, "method")
     if heads:
@@ -510,6 +510,11 @@ def _by_values(table: _Table, numbers: Sequence[str]) -> tuple[pd.DataFrame, str
         f"({_few(numbers)}) methods, --columns {shlex.quote(f'method={text}')} if they are methods "
         "and the columns tasks"
     )
+
+
+def _have_spread(table: _Table, names: Sequence[str]) -> bool:
+    """Return True for cells such as `85.3 ± 0.4`, which are refused with any reading."""
+    return any(map(has_spread, table.cells[[*names]].to_numpy().ravel()))
 
 
 def _refuse_rows(table: _Table, is_binary: bool, methods: str) -> NoReturn:
@@ -543,7 +548,7 @@ def _complete(table: _Table) -> None:
 
 def _of_metric(table: _Table, candidates: Sequence[str]) -> pd.DataFrame:
     """Return the rows with the only metric as score."""
-    if len(candidates) > 1:
+    if len(candidates) > 1 and not all(_have_spread(table, [name]) for name in candidates):
         options = " or ".join(f"--metric {shlex.quote(_bare(x))}" for x in candidates[:4])
         names = _few(map(_bare, candidates))
         raise DataError(f"{table.where} has several metrics ({names}); choose one: {options}")

@@ -338,6 +338,16 @@ def test_a_column_of_scores_with_other_text_is_not_left_out(tmp_path, cell, mess
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize("names", ["model,A,B,Perplexity", "Modell,A,B,C", "model,task,acc,f1"])
+def test_means_with_deviations_are_refused_before_questions(tmp_path, names):
+    path = tmp_path / "t.csv"
+    rows = ["x,1 ± 0.2,2 ± 0.1,3 ± 0.1", "y,1 ± 0.2,2 ± 0.1,3 ± 0.1"]
+    text = "\n".join([names, *rows])
+    path.write_text(text.replace("1 ± 0.2", "A") if "task" in names else text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"t\.csv:2: the score must be one number, without"):
+        compare(path)
+
+
 def test_repeated_rows_name_the_columns_that_are_not_read(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("task,method,seed,step,score\nA,x,1,1,.5\nA,x,1,2,.6\n")
