@@ -425,6 +425,9 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
         _complete(table)
         return _renamed(table), ""
     if not numbers:
+        for name, cell in ((x, str(cell)) for x in table.text() for cell in table.cells[x]):
+            if re.fullmatch(r"[+−-]?\d*[.,]?\d+ ?[^\W\d]+(/\w+)?", cell):
+                _refuse(table, f"cells of column {name!r} must be numbers, found {cell!r}")
         _refuse(table, "there is no column of scores")
     unknown = [x for x in numbers if "seed" not in table.named and not _is_metric(x)]
     for name in filter(table.is_run, unknown):

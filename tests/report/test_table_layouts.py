@@ -293,6 +293,8 @@ def test_only_bare_values_are_no_numbers(tmp_path):
 
 @pytest.mark.parametrize(("text", "columns", "message"), [
     ("task,method,seed\nA,x,a\n", {}, "there is no column of scores"),
+    ("model,seed,time\nx,1,2.98 s\ny,1,3.1 s\n", {},
+     "t.csv: cells of column 'time' must be numbers, found '2.98 s'"),
     ("task,task,method,score\nA,A,x,1\n", {}, "has column 'task' 2 times"),
     (LONG, {"task": "Tsk"}, "--columns task=Tsk: there is no column 'Tsk'. Did you mean 'task'?"),
 ])  # fmt: skip
