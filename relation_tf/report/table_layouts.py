@@ -113,6 +113,9 @@ class Layout(NamedTuple):
         others = f"{self.wide} in columns ({_few(self.others, _MOST_NAMED)})"
         columns += [others] if self.wide else []
         columns += [f"without {join_names([*map(repr, self.without)])}"] if self.without else []
+        stems = {re.sub(r"[ .(](s|seed|run) ?\d+\)?$", "", _words(x)) for x in self.others}
+        hint = "columns look like methods and seeds; if so, use a row for each score"
+        columns += [hint] * (1 < len(stems) < len(self.others))
         if high == 1 and any(_OF_MEANS.search(_words(name)) for name in self.without):
             columns += ["for means with SDs use `relation_tf.stats.read_published`"]
         return "; ".join(filter(None, [", ".join(shape), ", ".join(columns)]))

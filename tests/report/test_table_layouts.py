@@ -779,6 +779,17 @@ def test_numbers_of_columns_that_need_not_be_seeds(tmp_path, numbers):
     assert [*methods.rows["method"].unique()] == numbers.split(",")
 
 
+@pytest.mark.parametrize(("names", "hinted"), [
+    ("cnn_s1,cnn_s2,rnn_s1,rnn_s2", True),
+    ("CNN seed 1,CNN seed 2,RNN seed 1,RNN seed 2", True),
+    ("relation-64,relation-128,mlp-64,mlp-128", False),
+    ("cnn_s1,rnn_s1,mlp_s1,svm_s1", False),
+])  # fmt: skip
+def test_columns_of_methods_and_seeds_are_hinted_at(tmp_path, names, hinted):
+    long = read(tmp_path, f"dataset,{names}\nA,.5,.6,.5,.6\nB,.7,.8,.7,.8\n")
+    assert ("look like methods" in str(long.layout)) == hinted
+
+
 def test_names_of_corpora_are_no_metrics(tmp_path):
     for names in ("PTB,WikiText-103,enwik8", "SST-2,MNLI,WikiText-2"):
         assert read(tmp_path, f"model,{names}\nx,9,2,3\ny,8,7,4\n").layout.wide == "tasks"
