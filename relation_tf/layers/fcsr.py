@@ -92,8 +92,8 @@ class FCSR(WeightedLayer):
         mask = boolean(mask, x)
         x = zero_masked(x, mask)
         left, right = contexts(x, mask, self.decay, self.window)
-        c, c_hat = _cell(x, left, right, self.integration_kernel, self.integration_bias)
-        h, h_hat = _cell(x, c, c_hat, self.analysis_kernel, self.analysis_bias)
+        c, c_hat = self._cell(x, left, right, self.integration_kernel, self.integration_bias)
+        h, h_hat = self._cell(x, c, c_hat, self.analysis_kernel, self.analysis_bias)
         return zero_masked(ops.concatenate([c, c_hat, h, h_hat], axis=-1), mask)
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
@@ -104,13 +104,16 @@ class FCSR(WeightedLayer):
         kernel = self.add_kernel(f"{name}_kernel", 3 * width, 4 * width)
         return kernel, self.add_bias(f"{name}_bias", 4 * width)
 
+    def _cell(self, q: Any, k: Any, v: Any, kernel: Any, bias: Any) -> tuple[Any, Any]:
+        """Return the gated sum of three tensors and its tanh times the output gate."""
+        gates = self._gates(affine(ops.concatenate([q, k, v], axis=-1), kernel, bias))
+        gate_q, gate_k, gate_v, gate_o = ops.split(gates, 4, axis=-1)
+        total = q * gate_q + k * gate_k + v * gate_v
+        return total, ops.tanh(total) * gate_o
 
-def _cell(q: Any, k: Any, v: Any, kernel: Any, bias: Any) -> tuple[Any, Any]:
-    """Return the gated sum of three tensors and its tanh times the output gate."""
-    gates = ops.relu(affine(ops.concatenate([q, k, v], axis=-1), kernel, bias))
-    gate_q, gate_k, gate_v, gate_o = ops.split(gates, 4, axis=-1)
-    total = q * gate_q + k * gate_k + v * gate_v
-    return total, ops.tanh(total) * gate_o
+    def _gates(self, x: Any) -> Any:
+        """Apply the activation of equations 5 and 7, which section 3.3.1 of the preprint names."""
+        return ops.relu(x)
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
