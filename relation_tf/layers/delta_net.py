@@ -26,7 +26,7 @@ from relation_tf.layers.scan import (
     split,
     states_before,
 )
-from relation_tf.layers.token_mixer import affine, presets_with, rms_normalize
+from relation_tf.layers.token_mixer import affine, joint_affine, presets_with, rms_normalize
 
 _KEY_EPSILON = 1e-6  # Of the norm of queries and keys, as in the authors' code.
 _IN_TURN = 16  # Up to this number of chunks, a loop takes less time than products of transitions.
@@ -171,21 +171,22 @@ class DeltaNet(MatrixStateMixer):
 
     def _kv(self, value: Any) -> Any:
         """Return the projections to K and V."""
-        k = affine(value, self.key_kernel, self.key_bias)
-        return ops.concatenate([k, affine(value, self.value_kernel, self.value_bias)], axis=-1)
+        kernels, biases = (self.key_kernel, self.value_kernel), (self.key_bias, self.value_bias)
+        return joint_affine(value, kernels, biases)
 
     def _terms(self, kv: Any, value: Any, value_mask: Any) -> Terms:
         kv = zero_masked(kv, value_mask)
         logits = to_float32(ops.matmul(value, self.strength_kernel))
         root = ops.exp(ops.log_sigmoid(logits) / 2)[..., None]
         k, v = ops.split(kv, [self.units], axis=-1)
-        keys, values = root * self._activated(k), root * self.heads(ops.silu(v))
+        keys, values = self._activated(k, root), root * self.heads(ops.silu(v))
         return Terms(keys, values, zero_masked(self.log_decays(value), value_mask))
 
-    def _activated(self, x: Any) -> Any:
-        """Return heads of norm 1 from the output of a convolution."""
+    def _activated(self, x: Any, norm: Any = 1.0) -> Any:
+        """Return heads of a norm from the output of a convolution."""
         x = self.heads(ops.silu(x))
-        return x * ops.rsqrt(ops.sum(ops.square(x), axis=-1, keepdims=True) + _KEY_EPSILON)
+        square = ops.sum(ops.square(x), axis=-1, keepdims=True) + _KEY_EPSILON
+        return x * (norm * ops.rsqrt(square))
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -297,12 +298,10 @@ def delta_rule(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
     products = ops.matmul(keys, transposed(keys)) * between
     system = ops.where(rows[:, None] == rows, 1.0, products)  # I + L
     scores = ops.matmul(queries, transposed(keys)) * between
+    written = ops.solve_triangular(system, values, lower=True)
     if values.shape[0] == 1:
-        written = ops.solve_triangular(system, values, lower=True)
         return joined(ops.matmul(scores, written), length)
-    sides = ops.concatenate([values, keys * since_start], axis=-1)
-    solved = ops.solve_triangular(system, sides, lower=True)
-    written, read = ops.split(solved, [values.shape[-1]], axis=-1)  # U = written - read S.
+    read = ops.solve_triangular(system, keys * since_start, lower=True)  # U = written - read S.
     to_state = transposed(keys * between[:, :, :, -1, :, None])
     before, written = _states_and_written(since_start[:, :, :, -1:], to_state, read, written)
     outputs = ops.matmul(scores, written) + ops.matmul(queries * since_start, before)

@@ -20,7 +20,7 @@ from relation_tf.layers.recurrent_mixer import (
     short_convolution,
     step_sizes,
 )
-from relation_tf.layers.token_mixer import affine, rms_normalize
+from relation_tf.layers.token_mixer import affine, joint_affine, rms_normalize
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -128,16 +128,16 @@ class Mamba2(MatrixStateMixer):
 
     def _xb(self, value: Any) -> Any:
         """Return the projections to X and B."""
-        x = affine(value, self.x_kernel, self.x_bias)
-        return ops.concatenate([x, affine(value, self.b_kernel, self.b_bias)], axis=-1)
+        return joint_affine(value, (self.x_kernel, self.b_kernel), (self.x_bias, self.b_bias))
 
     def _terms(self, xb: Any, value: Any, value_mask: Any) -> Terms:
         xb = zero_masked(ops.silu(xb), value_mask)
         x, b = ops.split(xb, [self.expansion * self.units], axis=-1)
+        d = ops.repeat(ops.cast(self.d, x.dtype), x.shape[-1] // self.num_heads)
+        skip = self.heads(d * x)
         x, b = self.heads(x), to_float32(b)
         dt = step_sizes(value, self.dt_kernel, self.dt_offset)
         log_decays = zero_masked(decays_of_steps(dt, self.a_log), value_mask)
-        skip = ops.cast(self.d, x.dtype)[:, None] * x
         return Terms(b[:, :, None], dt[..., None] * x, log_decays, skip)
 
     def finish(self, output: Any, query: Any, training: bool) -> Any:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
+import numpy as np
 from keras import ops
 
+from relation_tf.layers.masking import causal_mask
 from relation_tf.layers.scan import (
     decays_between,
     joined,
@@ -17,8 +20,12 @@ from relation_tf.layers.scan import (
 
 # Maximum number of tokens of a chunk with a decay for each feature: a power of two.
 _VECTOR_CHUNK = 32
-# Its minimum number of tokens in a TensorFlow graph with unknown length: a power of two.
-_SHORTEST_CHUNK = 8
+# Maximum number of tokens of a block of it, and minimum number of tokens of a chunk in a TensorFlow
+# graph with unknown length: a power of two.
+_BLOCK = 8
+# The smallest logarithm of a decay inside a block: the decay is below the type's precision,
+# and its inverse over half a block is far from an overflow.
+_LOWEST = {"float32": -16.0, "float64": -40.0}
 
 
 def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
@@ -102,9 +109,9 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
 
     Scores are matrix products if the decay between two tokens is a factor of the query times a
     factor of the key, relative to a common token. Relative to the first token of the chunk, the
-    factor of the key may overflow. So blocks of 1, 2, 4, ... tokens are joined in pairs: queries of
-    the second block score keys of the first, relative to the border between the blocks. All factors
-    are products of decays, at most 1.
+    factor of the key may overflow. So blocks of `_BLOCK` tokens are joined in pairs: queries of the
+    second block score keys of the first, relative to the border between the blocks, where all
+    factors are products of decays, at most 1.
 
     If the size of chunks is unknown (TensorFlow graphs), the loop always runs up to `_VECTOR_CHUNK`
     tokens. For shorter chunks it also pairs blocks of different heads and texts, without effect.
@@ -113,42 +120,63 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
         As `_score_pairs`.
     """
     size = ops.shape(values)[3]
-    unknown = not isinstance(size, int)  # then at least `_SHORTEST_CHUNK`
-    outputs = ops.sum(queries * keys, axis=-1, keepdims=True) * values
-    since_start = total = ops.exp(log_decays)
-    to_end = ops.ones_like(total)
-    block = 1
+    unknown = not isinstance(size, int)  # then at least `_BLOCK`
+    block = _BLOCK if unknown else min(size, _BLOCK)
+    log_decays = ops.maximum(log_decays, -1e30)  # A sum must not contain 0 * -inf.
+    flat = [ops.reshape(x, (-1, block, x.shape[-1])) for x in (queries, keys, values, log_decays)]
+    outputs = _score_block(*flat)
     while block < (_VECTOR_CHUNK if unknown else size):
-        foreign = unknown and block >= _SHORTEST_CHUNK  # Pairs can be of different texts.
-        if foreign:
-            total = ops.where(block < size, total, 1.0)
-        total_1, total_2 = pairs_of_blocks(total, 1)
-        since_1, since_2 = pairs_of_blocks(since_start, block)
-        to_end_1, to_end_2 = pairs_of_blocks(to_end, block)
-        outputs_1, outputs_2 = pairs_of_blocks(outputs, block)
-        keys_1 = pairs_of_blocks(keys, block)[0] * to_end_1
-        queries_2 = pairs_of_blocks(queries, block)[1] * since_2
-        scores = ops.matmul(queries_2, ops.transpose(keys_1, (0, 2, 1)))
-        added = ops.matmul(scores, pairs_of_blocks(values, block)[0])
-        outputs_2 = outputs_2 + (ops.where(block < size, added, 0.0) if foreign else added)
-        outputs = ops.stack([outputs_1, outputs_2], axis=1)
-        since_start = ops.stack([since_1, since_2 * total_1], axis=1)
-        to_end = ops.stack([to_end_1 * total_2, to_end_2], axis=1)
-        total = total_1 * total_2
+        (_, queries_2), (keys_1, _), (values_1, _), (logs_1, logs_2) = (
+            pairs_of_blocks(x, block) for x in flat
+        )
+        queries_2 = queries_2 * _decays_since_start(logs_2)
+        keys_1 = keys_1 * _decays_to_end(logs_1)
+        added = ops.matmul(ops.matmul(queries_2, ops.transpose(keys_1, (0, 2, 1))), values_1)
+        if unknown:  # The pairs may be of different texts.
+            added = ops.where(block < size, added, 0.0)
+        first, second = pairs_of_blocks(outputs, block)
+        outputs = ops.stack([first, second + added], axis=1)
         block *= 2
     outputs = ops.reshape(outputs, ops.shape(values))
-    since_start, to_end = (ops.reshape(x, ops.shape(keys)) for x in (since_start, to_end))
-    return outputs, since_start, to_end
+    return outputs, _decays_since_start(log_decays), _decays_to_end(log_decays)
+
+
+def _score_block(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
+    """Return the outputs of blocks of at most `_BLOCK` tokens, `(blocks, tokens, width)`.
+
+    Factors are relative to the middle of the block. They do not overflow, because logarithms below
+    `_LOWEST` are set to it.
+    """
+    size = values.shape[1]
+    seen = np.tri(size)
+    dtype = keras.backend.standardize_dtype(log_decays.dtype)
+    since_middle = ops.convert_to_tensor(seen - seen[(size - 1) // 2], dtype=dtype)
+    logs = ops.matmul(since_middle, ops.maximum(log_decays, _LOWEST[dtype]))
+    keys = ops.transpose(keys * ops.exp(-logs), (0, 2, 1))
+    scores = ops.matmul(queries * ops.exp(logs), keys)
+    return ops.matmul(ops.where(causal_mask(size), scores, 0.0), values)
+
+
+def _decays_since_start(log_decays: Any) -> Any:
+    """Return the products of the decays up to each token of the last axis but one."""
+    seen = causal_mask(ops.shape(log_decays)[-2])
+    return ops.exp(ops.matmul(ops.cast(seen, log_decays.dtype), log_decays))
+
+
+def _decays_to_end(log_decays: Any) -> Any:
+    """Return the products of the decays after each token of the last axis but one."""
+    later = ops.logical_not(causal_mask(ops.shape(log_decays)[-2]))
+    return ops.exp(ops.matmul(ops.cast(later, log_decays.dtype), log_decays))
 
 
 def _chunk_size(length: Any) -> Any:
     """Return the smallest power of two that is not below the length, at most `_VECTOR_CHUNK`.
 
-    If the length is unknown, the result is at least `_SHORTEST_CHUNK`.
+    If the length is unknown, the result is at least `_BLOCK`.
     """
     if isinstance(length, int):
         return min(1 << max(length - 1, 0).bit_length(), _VECTOR_CHUNK)
-    size, larger = _SHORTEST_CHUNK, 2 * _SHORTEST_CHUNK
+    size, larger = _BLOCK, 2 * _BLOCK
     while larger <= _VECTOR_CHUNK:
         size = ops.where(length > larger // 2, larger, size)
         larger *= 2

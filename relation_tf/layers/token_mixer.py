@@ -244,6 +244,12 @@ def affine(x: Any, kernel: Any, bias: Any) -> Any:
     return y if bias is None else y + bias
 
 
+def joint_affine(x: Any, kernels: tuple[Any, ...], biases: tuple[Any, ...]) -> Any:
+    """Compute `affine` with each kernel, in one tensor of all outputs; all biases may be None."""
+    bias = None if biases[0] is None else ops.concatenate(biases)
+    return affine(x, ops.concatenate(kernels, axis=1), bias)
+
+
 def standardize(x: Any, epsilon: float = _EPSILON) -> Any:
     """Shift and scale the last axis to mean 0 and variance 1, as LayerNorm without weights."""
     return rms_normalize(x - ops.mean(x, axis=-1, keepdims=True), epsilon)
