@@ -43,16 +43,19 @@ class Submissions:
         if self.packed:
             yield f"submissions: {len(self.packed)} written and checked"
         zips = defaultdict[str, list[str]](list)
+        warnings = defaultdict[str, list[str]](list)
         for packed in self.packed:
             for task in packed.filled:
                 value = "mean score" if TASKS[task].labels is None else "majority class"
                 line = f"{task}: filled with the {value} of the training set"
                 zips[line].append(_name(packed.path))
-            for warning in packed.warnings:
-                zips[f"warning: {warning}"].append(_name(packed.path))
+            warnings[packed.path.parent.name] += packed.warnings
         for path, reason in self.refused:
             zips[f"not written: {reason}"].append(_name(path))
         yield from (f"{line}: {join_names(names)}" for line, names in zips.items())
+        for method, (first, *others) in ((k, v) for k, v in warnings.items() if v):
+            more = f" (and {len(others)} more: glue-submit check)" if others else ""
+            yield f"warning: {method}: {first}{more}"
         yield from (f"left out: {run}: {reason}" for run, reason in self.left_out)
 
 
