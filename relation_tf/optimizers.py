@@ -23,13 +23,10 @@ class SumRows:
         ...     pass
     """
 
-    def _clip_gradients(self, grads: list[Any]) -> list[Any]:
-        if self._clips():
+    def _clip_gradients(self: Any, grads: list[Any]) -> list[Any]:
+        if self.clipnorm or self.clipvalue or self.global_clipnorm:
             grads = [_sum_rows(grad) for grad in grads]
         return super()._clip_gradients(grads)  # type: ignore[misc]
-
-    def _clips(self: Any) -> bool:
-        return bool(self.clipnorm or self.clipvalue or self.global_clipnorm)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update one variable."""

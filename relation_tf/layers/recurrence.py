@@ -18,7 +18,7 @@ from relation_tf.layers.scan import (
     states_before,
 )
 
-# Maximum number of tokens of a chunk with a decay for each feature: a power of two.
+# Maximum number of tokens of a chunk with a decay for each feature: four blocks.
 _VECTOR_CHUNK = 32
 # Maximum number of tokens of a block of it, and minimum number of tokens of a chunk in a TensorFlow
 # graph with unknown length: a power of two.
@@ -129,8 +129,9 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
         (_, queries_2), (keys_1, _), (values_1, _), (logs_1, logs_2) = (
             pairs_of_blocks(x, block) for x in flat
         )
-        queries_2 = queries_2 * _decays_since_start(logs_2)
-        keys_1 = keys_1 * _decays_to_end(logs_1)
+        seen = causal_mask(block)
+        queries_2 = queries_2 * _product(seen, logs_2)
+        keys_1 = keys_1 * _product(ops.logical_not(seen), logs_1)
         added = ops.matmul(ops.matmul(queries_2, ops.transpose(keys_1, (0, 2, 1))), values_1)
         if unknown:  # The pairs may be of different texts.
             added = ops.where(block < size, added, 0.0)
@@ -138,7 +139,8 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
         outputs = ops.stack([first, second + added], axis=1)
         block *= 2
     outputs = ops.reshape(outputs, ops.shape(values))
-    return outputs, _decays_since_start(log_decays), _decays_to_end(log_decays)
+    seen = causal_mask(size)
+    return outputs, _product(seen, log_decays), _product(ops.logical_not(seen), log_decays)
 
 
 def _score_block(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
@@ -157,16 +159,9 @@ def _score_block(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
     return ops.matmul(ops.where(causal_mask(size), scores, 0.0), values)
 
 
-def _decays_since_start(log_decays: Any) -> Any:
-    """Return the products of the decays up to each token of the last axis but one."""
-    seen = causal_mask(ops.shape(log_decays)[-2])
-    return ops.exp(ops.matmul(ops.cast(seen, log_decays.dtype), log_decays))
-
-
-def _decays_to_end(log_decays: Any) -> Any:
-    """Return the products of the decays after each token of the last axis but one."""
-    later = ops.logical_not(causal_mask(ops.shape(log_decays)[-2]))
-    return ops.exp(ops.matmul(ops.cast(later, log_decays.dtype), log_decays))
+def _product(factors: Any, log_decays: Any) -> Any:
+    """Return the product of the decays of some tokens (columns) for each token (row)."""
+    return ops.exp(ops.matmul(ops.cast(factors, log_decays.dtype), log_decays))
 
 
 def _chunk_size(length: Any) -> Any:
@@ -176,8 +171,5 @@ def _chunk_size(length: Any) -> Any:
     """
     if isinstance(length, int):
         return min(1 << max(length - 1, 0).bit_length(), _VECTOR_CHUNK)
-    size, larger = _BLOCK, 2 * _BLOCK
-    while larger <= _VECTOR_CHUNK:
-        size = ops.where(length > larger // 2, larger, size)
-        larger *= 2
-    return size
+    half = _VECTOR_CHUNK // 2  # two blocks
+    return ops.where(length > half, _VECTOR_CHUNK, ops.where(length > _BLOCK, half, _BLOCK))

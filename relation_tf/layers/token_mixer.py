@@ -246,8 +246,8 @@ def affine(x: Any, kernel: Any, bias: Any) -> Any:
 
 def joint_affine(x: Any, kernels: tuple[Any, ...], biases: tuple[Any, ...]) -> Any:
     """Compute `affine` with each kernel, in one tensor of all outputs; all biases may be None."""
-    bias = None if biases[0] is None else ops.concatenate(biases)
-    return affine(x, ops.concatenate(kernels, axis=1), bias)
+    kernel = ops.concatenate(kernels, axis=1)
+    return affine(x, kernel, None if biases[0] is None else ops.concatenate(biases))
 
 
 def standardize(x: Any, epsilon: float = _EPSILON) -> Any:

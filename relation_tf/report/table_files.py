@@ -24,6 +24,7 @@ _THOUSANDS = re.compile(r"[+−-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)? ?%?")
 _NUMBER = re.compile(r"[+−-]?(\d+|\d*[.,]\d+)")
 _MOST_CELLS = 5_000_000  # of a sheet
 _RULE = re.compile(r":?-+:?")
+_MARKUP = re.compile(r"<(su[bp])>.*?</\1>|</?\w+ ?/?>|\[([^]]+)\]\([^)]*\)")  # of Markdown
 
 
 def read_table_file(path: Path) -> pd.DataFrame:
@@ -73,6 +74,8 @@ def _read_text(path: Path) -> pd.DataFrame:
         text = re.sub(r"(?m)^[^\S\n]*\|(.*)\|[^\S\n]*$", r"\1", text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     read = [([field.strip() for field in fields], reader.line_num) for fields in reader]
+    if separator == "|":
+        read = [([*map(_without_markup, fields)], n) for fields, n in read]
     read = [(x, n) for x, n in read if any(x) and not all(map(_RULE.fullmatch, x))]
     is_table = any(any(fields[1:]) for fields, _ in read)
     while is_table and len(read) > 1 and _is_title(read[0][0], read[1][0]):
@@ -101,6 +104,12 @@ def _read_text(path: Path) -> pd.DataFrame:
         table = _of_levels(table)
     _check_header([*table], f"{path}:{first_line}")
     return _with_points(table, separator)
+
+
+def _without_markup(field: str) -> str:
+    """Return a field without emphasis, links and tags of Markdown; footnotes are left out."""
+    field = _MARKUP.sub(lambda found: found[2] or "", field).strip()
+    return re.sub(r"^(\*+|_+)(.+)\1$", r"\2", field)
 
 
 def _check_header(names: list[object], place: str) -> None:

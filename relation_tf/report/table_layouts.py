@@ -21,12 +21,15 @@ import pandas as pd
 
 from relation_tf.errors import DataError, did_you_mean, join_names, quote
 from relation_tf.registry import TASKS
-from relation_tf.stats.directions import read_name
+from relation_tf.stats.directions import read_name, without_arrow
 from relation_tf.stats.samples import ITEMS, SYNONYMS, Replicate, words_of
 from relation_tf.words import count
 
 ROW = "#"
 """Name for the number of the row, in place of a column."""
+
+COLUMNS = "columns"
+"""Name for the names of the columns of numbers, in place of a column of tasks."""
 
 _TRACKER = re.compile(r"^(config|params|param|summary|metrics|metric|tags)[./]")
 _TRACKED = ({"state", "name"}, {"state", "created"}, {"run id"})
@@ -37,7 +40,7 @@ _MEASURED, _SET = (
 )
 _COUNT = (
     r"((n|num|no\.?|number of|#) ?)?(samples|instances|examples|rows|features|attributes|classes|"
-    r"tokens|params|parameters|epochs?|steps?)|size|n|length"
+    r"tokens|params|parameters|epochs?|steps?)|size|n|length|year"
 )
 _SETTING = (
     rf"{_COUNT}|(.* )?(steps?|epochs?|size|params|parameters|phase)|lr|learning rate|weight decay|"
@@ -52,8 +55,9 @@ _FOLD = re.compile("fold|split")
 _OF_SPLIT = re.compile(r"split(\d+)_test_(.+)")
 _AVERAGE = (
     r"((macro|micro|overall|total|(super)?glue) )?(mean|average|avg\.?|median|std\.?)"
-    r"( (rank|score|of \d+ tasks))?|(overall|total|(super)?glue) score"
+    r"( (rank|score|of \d+ tasks))?|overall|(overall|total|(super)?glue) score"
 )
+_PERHAPS_AVERAGE = r"all|score|total|(super)?glue|(.* )?(mean|average|avg\.?|overall)\b.*"
 _SPREAD = (
     r"(.* )?(std\.?|stdev|stderr)( .*)?|sd|sem|var|variance|iqr|ci|min|max|best|sum|total|"
     r"(.* )?count|((mean|average|avg\.?) )?rank|\d+ ?%"
@@ -64,7 +68,7 @@ _OF_OTHERS = r"mean|average|avg\.?|median|std\.?|sd|sem|var|variance|min|max|bes
 _KINDS = ("score", "mean", "setting", "spread")  # of columns with numbers; the first is read
 _UNNAMED = re.compile(r"(unnamed: \d+|index|level 0)?")
 _FAILED = re.compile(
-    r"[-–—?x]?|n/?a|nan|null|none|missing|failed|failure|fail|error|err|crashed|killed|oom|"
+    r"[-–—?x]?|n[/.]?a\.?|nan|null|none|missing|failed|failure|fail|error|err|crashed|killed|oom|"
     r"out of memory|oot|time ?out|timed out|dnf|[+-]?inf(inity)?"
 )
 _MOST_NAMED = 12  # columns in a line
@@ -73,6 +77,8 @@ _BARE = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b""
 _TRUTHS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 _DIVERGED = re.compile(r"diverged|div\.?")
 _DEVIATION = re.compile(r"[+−-]?[\d.]+ ?%?( ?(_\{)?(±|\+/-|\+-|\\pm) ?|_\{| \()[\d.]+ ?%?[)}]?")
+_SCORES = re.compile(r"(<[^<>]*>|[\W_])*\d(<[^<>]*>|[\d\W_])*")  # such as 84.6/83.4
+_DATE = re.compile(r"\d+([-./:])\d+\1\d+.*|\d+:\d+")  # or a version or time
 _LATEX = re.compile(r"\\[a-z]+ ?\{([^{}]*)\}")
 
 
@@ -156,6 +162,7 @@ class _Table:
     scores: Sequence[str] = ()
     left: Sequence[str] = ()
     test_share: float | None = None
+    are_tasks: bool = False
 
     @property
     def columns(self) -> list[str]:
@@ -193,6 +200,8 @@ class _Table:
         if "task" in self.named and "method" not in self.named and not self.text():
             methods = [name for name in names if kinds[name] == "score"]
             kinds |= {name: "score" for name in names if self._differs(name, methods)}
+        scores = [name for name in names if kinds[name] == "score"]
+        kinds |= dict.fromkeys(_averages(self.cells[scores]), "mean")
         best = min(kinds.values(), key=_KINDS.index, default="")
         self.left = [name for name in names if kinds[name] != best]
         return [name for name in names if kinds[name] == best]
@@ -250,6 +259,8 @@ def understand(
     found = _Table(_of_search(_with_keys(_plain(table, where, columns.values()))), where)
     given: Replicate | None = next((key for key in get_args(Replicate) if key in columns), None)
     columns = {"seed" if key == given else key: name for key, name in columns.items()}
+    if columns.get("task") == COLUMNS not in found.columns:
+        found.are_tasks = bool(columns.pop("task"))
     _name(found, columns)
     _read_states(found)
     if metric is not None and "metric" not in found.named:
@@ -267,6 +278,9 @@ def understand(
     tasks = {str(name): rows["score"] for name, rows in long.groupby("task", sort=False)}
     summary = _SUMMARY if is_wide else _AVERAGE
     left = [name for name, cells in tasks.items() if _is_summary(name, summary, cells)]
+    if len({*map(len, tasks.values())}) == 1:
+        cells = pd.DataFrame({name: [*tasks[name]] for name in tasks if name not in left})
+        left += _averages(cells)
     left = left if len(left) < len(tasks) else []
     long = long[~long["task"].astype(str).isin(left)]
     left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
@@ -432,9 +446,12 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
             if re.fullmatch(r"[+−-]?\d*[.,]?\d+ ?[^\W\d]+(/\w+)?", cell):
                 _refuse(table, f"cells of column {name!r} must be numbers, found {cell!r}")
         _refuse(table, "there is no column of scores")
-    unknown = [x for x in numbers if "seed" not in table.named and not _is_metric(x)]
-    for name in filter(table.is_run, unknown):
+    unknown = [x for x in numbers if not _is_metric(x)]
+    for name in filter(table.is_run, unknown if "seed" not in table.named else []):
         _refuse_run(table, name)
+    text = table.text()
+    for name in text if unknown and ("method" in table.named or len(text) > 1) else []:
+        _check_no_scores(table, name)
     seeds = [name for name in numbers if _OF_SEED.fullmatch(_words(name))]
     if "method" not in table.named and not table.text():
         seeds = []
@@ -450,6 +467,9 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
         folds = any("fold" in _words(name) for name in seeds)
         return _melted(table, seeds, "seed")[0], "folds" if folds else "seeds"
     metrics = [*filter(_is_metric, numbers)]
+    if table.are_tasks:
+        _complete(table)
+        return _melted(table, numbers, "task")
     if "method" in table.named or table.tracked:
         if "task" in table.named or table.tracked or len(numbers) in (1, len(metrics)):
             return _of_metric(table, metrics or numbers), ""
@@ -457,8 +477,8 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
             tasks = [name for name in numbers if name not in metrics]
             raise DataError(
                 f"{table.where}: is {metrics[0]!r} the score or a task, as {_few(tasks)}? Use "
-                f"--metric {shlex.quote(_bare(metrics[0]))} if it is the score; to read "
-                "tasks, rename or remove it"
+                f"--metric {shlex.quote(_bare(metrics[0]))} if it is the score, or --columns "
+                f"task={COLUMNS} if all are tasks"
             )
         return _melted(table, numbers, "task")
     if "task" in table.named:
@@ -474,6 +494,16 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
             _refuse_rows(table, is_binary, f"the columns ({_few(numbers)}) are methods")
         return _melted(table, numbers, "method")
     return _by_values(table, numbers)
+
+
+def _check_no_scores(table: _Table, name: str) -> None:
+    """Refuse a column of text with scores, such as `84.6/83.4`, which would be left out."""
+    others = [cell for cell in map(str, table.cells[name]) if parsed(cell) is None]
+    if not _fits(name, _FREE) and all(_SCORES.fullmatch(x) and not _DATE.match(x) for x in others):
+        raise DataError(
+            f"{table.where}: cells of column {name!r} must be numbers, found {others[0]!r}. Write "
+            "one score in a cell, without marks; if the column has no scores, remove it"
+        )
 
 
 def _refuse_run(table: _Table, name: str) -> NoReturn:
@@ -556,6 +586,7 @@ def _of_metric(table: _Table, candidates: Sequence[str]) -> pd.DataFrame:
     """Return the rows with the only metric as score."""
     if len(candidates) > 1 and not all(_have_spread(table, [name]) for name in candidates):
         options = " or ".join(f"--metric {shlex.quote(_bare(x))}" for x in candidates[:4])
+        options += f", or use --columns task={COLUMNS} if each is a task"
         names = _few(map(_bare, candidates))
         raise DataError(f"{table.where} has several metrics ({names}); choose one: {options}")
     table.named["score"] = candidates[0]
@@ -658,6 +689,17 @@ def _is_summary(name: str, pattern: str, cells: Iterable[Any]) -> bool:
     return _fits(name, pattern) and not is_task
 
 
+def _averages(cells: pd.DataFrame) -> list[str]:
+    """Return the columns that may be averages by their name and are by their values."""
+    numbers, found = cells.map(parsed).astype(float), list[str]()
+    for name in [x for x in map(str, cells) if _fits(x, _PERHAPS_AVERAGE)]:
+        means = numbers.drop(columns=[*found, name]).agg(["mean", "count"], axis=1)
+        digits = max(len(str(x).strip(" %").partition(".")[2]) for x in cells[name])
+        is_mean = np.allclose(numbers[name], means["mean"], 0, 1.01 * 10.0**-digits, True)
+        found += [name] * bool(is_mean and (means["count"] > 1).all())
+    return found
+
+
 def _is_binary(cells: Iterable[Any]) -> bool:
     """Return True for scores of items, which are 0 or 1 or failed."""
     return all(x in (0, 1) or x != x for x in map(parsed, cells))
@@ -665,7 +707,7 @@ def _is_binary(cells: Iterable[Any]) -> bool:
 
 def _is_metric(name: str) -> bool:
     """Return True for the name of a metric, but not of a task with its metric: `CoLA (acc)`."""
-    name = re.sub(r"(?<=.) \(.*\)", "", _bare(name))
+    name = re.sub(r"(?<=.) \(.*\)", "", without_arrow(_bare(name)))
     return read_name(name)[0] is not None or _words(name).endswith(tuple(SYNONYMS["score"]))
 
 

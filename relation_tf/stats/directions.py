@@ -228,11 +228,18 @@ def read_name(name: str) -> tuple[bool | None, str]:
     if sign := _STATED.search(name):
         return not sign[1], sign[0]
     text = _split(name)
-    readings = [_read(part.split()) for part in _OF.split(text)]
-    units = [word for word in re.findall(r"(?<!\d )\b[^\W\d]+", text) if _UNITS.fullmatch(word)]
-    metrics = [reading for reading in readings if reading[1]] + [(False, word) for word in units]
+    metrics: list[tuple[bool | None, str]] = []
+    for part in _OF.split(text):
+        words = re.findall(r"(?<!\d )\b[^\W\d]+", part)
+        units = [(False, word) for word in words if _UNITS.fullmatch(word)]
+        metrics += [x for x in [_read(part.split()), *units] if x[1]]
     either = [word for word in text.split() if _EITHER.fullmatch(word)]
     return metrics[0] if metrics else (None, "".join(either[:1]))
+
+
+def without_arrow(name: str) -> str:
+    """Return a name without a statement of the direction, such as an arrow."""
+    return _STATED.sub("", name).strip()
 
 
 def _split(name: str) -> str:

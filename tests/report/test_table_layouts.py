@@ -800,3 +800,53 @@ def test_an_option_is_quoted(tmp_path):
         read(tmp_path, "model,Acc ↑,ppl ↓\nx,.5,20\ny,.6,18\n")
     long = read(tmp_path, "model,#Params (M),A,B\nx,9,.5,.6\ny,8,.7,.8\n")
     assert [*long.rows["task"].unique()] == ["A", "B"]
+
+
+@pytest.mark.parametrize("cells", [
+    ("84.6/83.4", "70.1/69.9"), ("~80", "~82"), ("80.1 (+1.0)", "8.1 (-.4)"), ("80 [79; 81]", "~8"),
+    ("<u>80.1</u>", "~82"),
+])  # fmt: skip
+def test_columns_with_other_cells_than_numbers_are_refused(tmp_path, cells):
+    """They were left out without a word, so that another method could look better."""
+    text = "Model,CoLA,MNLI,RTE\nx,.5,{},.6\ny,.7,{},.8\n".format(*cells)
+    with pytest.raises(DataError, match=r"^t.csv: cells of column 'MNLI' must be numbers"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize("cells", [("2024-01-31", "2024-02-01"), ("1.2.0", "1.2.1"), ("7B", "9M")])
+def test_other_columns_of_text_are_left_out(tmp_path, cells):
+    text = "Model,CoLA,about,RTE\nx,.5,{},.6\ny,.7,{},.8\n".format(*cells)
+    assert read(tmp_path, text).layout.others == ("CoLA", "RTE")
+
+
+@pytest.mark.parametrize(
+    "name", ["Overall", "Avg (%)", "Mean (5 tasks)", "All", "Score", "GLUE", "Task average"]
+)
+@pytest.mark.parametrize("across", [False, True])
+def test_averages_are_known_by_their_values(name, across):
+    table = pd.DataFrame({"method": ["x", "y"], "A": [".51", ".71"], "B": [".62", ".83"],
+                          "C": [".55", ".66"], name: [".56", ".73"]})  # fmt: skip
+    if across:
+        table = table.set_index("method").T.rename_axis("task").reset_index()
+    table.index = pd.Index(["t:2", "t:3", "t:4", "t:5"][: len(table)])
+    layout = understand(table, "t", {}).layout
+    assert (layout.tasks, layout.without) == (3, (name,))
+
+
+def test_markup_of_markdown_is_no_part_of_names_and_scores(tmp_path):
+    text = "| [Model](https://x.y) | *A* | B<sup>1</sup> | **Avg** |\n|:-:|-:|:-|---|\n"
+    text += "| **x** | <b>.5</b> | __.6__ | .55 |\n| y | .7<sup>1</sup> | .8 | .75 |\n"
+    long = read(tmp_path, text, name="t.md")
+    assert scores(long) == {("A", "x", "1"): ".5", ("B", "x", "1"): ".6",
+                            ("A", "y", "1"): ".7", ("B", "y", "1"): ".8"}  # fmt: skip
+    assert long.layout.without == ("Avg",)
+
+
+def test_columns_of_metrics_can_be_tasks(tmp_path):
+    arrows = read(tmp_path, "model,CoLA ↑,RTE (lower is better)\nx,.5,.6\ny,.7,.8\n")
+    assert arrows.layout.wide == "tasks"
+    for names in ("Wiki PPL,LAMBADA acc,PIQA acc", "Wiki ppl ↓,PIQA ↑,ARC ↑"):
+        text = f"model,{names}\nx,9,5,.6\ny,7,6,.8\n"
+        with pytest.raises(DataError, match="--columns task=columns"):
+            read(tmp_path, text)
+        assert read(tmp_path, text, {"task": "columns"}).layout.others == (*names.split(","),)

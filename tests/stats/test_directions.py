@@ -125,6 +125,7 @@ mse_forecast|mean_squared_error|FPR@95TPR|false positive rate|accuracy loss|accu
 loss of accuracy|drop in accuracy|accuracy gap|1 - accuracy|1 - cosine similarity
 cross-entropy loss|Perplexity (exp of loss)|score (lower is better)|accuracy ↓
 reward prediction error|mean rank of methods|errors per second|toxicity detection loss|seconds
+hours to 90% acc|seconds per F1 point
 epoch (s)|out-of-distribution error|top-1 error|1-shot error|1-step loss|RelL2
 equalized odds difference|speed (ms)|model size (MB)|brier_score_loss|lossTrain|log10 MSE|0-1 loss
 price per token|minus log likelihood|J/token|bytes/param|translation edit rate|RMSD > 2A (%)

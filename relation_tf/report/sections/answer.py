@@ -69,7 +69,7 @@ def standings(scores: Scores) -> pd.DataFrame:
     """
     means = pd.DataFrame(
         {
-            network: {name: _mean(values) for name, values in samples.items()}
+            network: {name: pd.Series(values).mean() for name, values in samples.items()}
             for network, samples in scores.common.items()
         },
         dtype=float,
@@ -88,12 +88,6 @@ def standings(scores: Scores) -> pd.DataFrame:
         table.loc[:, "mean":"mad"] = np.nan
     table.attrs["tasks"] = [*means]
     return table if len(means.columns) else table.iloc[:0]
-
-
-def _mean(scores: Sequence[float]) -> float:
-    """Return the mean of the scores other than NaN; NaN if there is none."""
-    finite = [score for score in scores if not math.isnan(score)]
-    return math.fsum(finite) / len(finite) if finite else math.nan
 
 
 def leading(part: Comparison, lost: Collection[str]) -> Statement | None:
