@@ -260,9 +260,8 @@ def _number(value: Any, row: str) -> float:
     if has_spread(value):
         raise DataError(
             f"{row}: the score must be one number, without a deviation or rank: tests need the "
-            f"score of each seed. For published means use `relation_tf.stats.read_published`, with "
-            f"the columns method, mean and sd. "
-            f"Received: {quote(str(value))}"
+            "score of each seed. `relation_tf.stats.read_published` reads means, from this CSV or "
+            f"one with the columns method, mean and sd. Received: {quote(str(value))}"
         )
     if number is None:
         raise DataError(

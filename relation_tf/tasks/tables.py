@@ -404,7 +404,8 @@ def _files(path: Path) -> list[Path]:
 def _saved_files(folder: Path) -> list[Path]:
     path = folder / STATE
     if not path.is_file():
-        raise DataError(f"{folder}: expected a split saved by save_to_disk, but {STATE} is missing")
+        why = f"expected a split saved by save_to_disk, but {STATE} is missing"
+        raise DataError(f"{folder}: {why}. Other texts must be in a CSV, TSV or Parquet file")
     with readable(path, errors=Exception):
         files = json.loads(path.read_bytes())["_data_files"]
         return [folder / file["filename"] for file in files]
