@@ -33,8 +33,9 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def write_table(path: Path, columns: Mapping[str, Sequence[Any]], separator: str) -> None:
     """Write columns under a header, whole or not at all. Fields hold no separator."""
-    rows = zip(*([_field(value) for value in column] for column in columns.values()), strict=True)
-    lines = [separator.join(columns), *map(separator.join, rows)]
+    rows = zip(*columns.values(), strict=True)
+    fields = ((f"{x:.7g}" if isinstance(x, float) else str(x) for x in row) for row in rows)
+    lines = [separator.join(columns), *map(separator.join, fields)]
     write_text(path, "\n".join(lines) + "\n")
 
 
@@ -124,7 +125,3 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise SuiteError(f"{path}: expected a JSON object, found {type(content).__name__}")
     return content
-
-
-def _field(value: Any) -> str:
-    return f"{value:.7g}" if isinstance(value, float) else str(value)

@@ -54,7 +54,7 @@ class Submissions:
             zips[f"not written: {reason}"].append(_name(path))
         yield from (f"{line}: {join_names(names)}" for line, names in zips.items())
         for method, (first, *others) in ((k, v) for k, v in warnings.items() if v):
-            more = f" (and {len(others)} more: glue-submit check)" if others else ""
+            more = f" (and {len(others)} more)" * bool(others)
             yield f"warning: {method}: {first}{more}"
         yield from (f"left out: {run}: {reason}" for run, reason in self.left_out)
 

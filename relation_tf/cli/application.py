@@ -96,21 +96,14 @@ SuiteName = Annotated[
 LayerName = Annotated[
     str,
     typer.Argument(
-        metavar="LAYER",
-        help="Custom layer, as package.module:Name, or name of a mechanism.",
+        metavar="LAYER", help="Custom layer, as package.module:Name, or name of a mechanism."
     ),
 ]
 LayerOptions = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="KEY=VALUE", help="Option of the layer. Repeatable."),
 ]
-Folder = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DIR",
-        help="Folder with the runs of a suite.",
-    ),
-]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder with the runs of a suite.")]
 
 
 @dataclass(frozen=True)

@@ -126,13 +126,11 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
     flat = [ops.reshape(x, (-1, block, x.shape[-1])) for x in (queries, keys, values, log_decays)]
     outputs = _score_block(*flat)
     while block < (_VECTOR_CHUNK if unknown else size):
-        (_, queries_2), (keys_1, _), (values_1, _), (logs_1, logs_2) = (
-            pairs_of_blocks(x, block) for x in flat
-        )
+        firsts, seconds = zip(*(pairs_of_blocks(x, block) for x in flat), strict=True)
         seen = causal_mask(block)
-        queries_2 = queries_2 * _product(seen, logs_2)
-        keys_1 = keys_1 * _product(ops.logical_not(seen), logs_1)
-        added = ops.matmul(ops.matmul(queries_2, ops.transpose(keys_1, (0, 2, 1))), values_1)
+        keys_1 = firsts[1] * _product(ops.logical_not(seen), firsts[3])
+        queries_2 = seconds[0] * _product(seen, seconds[3])
+        added = ops.matmul(ops.matmul(queries_2, ops.transpose(keys_1, (0, 2, 1))), firsts[2])
         if unknown:  # The pairs may be of different texts.
             added = ops.where(block < size, added, 0.0)
         first, second = pairs_of_blocks(outputs, block)

@@ -35,8 +35,7 @@ SCORE = "score"
 
 def _registered_networks() -> dict[str, str]:
     """Return the trained task of each score name of the registered tasks; one for MNLI."""
-    tasks = [registered.task for registered in TASKS.values()]
-    return {name: counted_as(task.name) for task in tasks for name in task.scored}
+    return {name: counted_as(x.task.name) for x in TASKS.values() for name in x.task.scored}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import pandas as pd
 
 from relation_tf.errors import DataError, did_you_mean, join_names, quote
 from relation_tf.registry import TASKS
-from relation_tf.stats.directions import read_name, without_arrow
+from relation_tf.stats.directions import STATED, read_name
 from relation_tf.stats.samples import ITEMS, SYNONYMS, Replicate, words_of
 from relation_tf.words import count
 
@@ -75,6 +75,7 @@ _MOST_NAMED = 12  # columns in a line
 _LONGEST = 100_000  # characters of a dict
 _BARE = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b""")
 _TRUTHS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
+_TRUE_LABELS = r"((true|gold|y) )?(labels?|targets?|class)|y true|gold|ground truth"
 _DIVERGED = re.compile(r"diverged|div\.?")
 _DEVIATION = re.compile(r"[+−-]?[\d.]+ ?%?( ?(_\{)?(±|\+/-|\+-|\\pm) ?|_\{| \()[\d.]+ ?%?[)}]?")
 _SCORES = re.compile(r"(<[^<>]*>|[\W_])*\d(<[^<>]*>|[\d\W_])*")  # such as 84.6/83.4
@@ -163,6 +164,7 @@ class _Table:
     left: Sequence[str] = ()
     test_share: float | None = None
     are_tasks: bool = False
+    has_metric: bool = False
 
     @property
     def columns(self) -> list[str]:
@@ -179,7 +181,8 @@ class _Table:
         is_truth = self._is_truth(name) and not _is_metric(name)
         if is_truth and all(map(self._is_truth, self.others)):
             return "score"
-        setting = rf"{_SETTING}|{_FREE}" if self.tracked or "method" in self.named else _COUNT
+        has_settings = self.tracked or "method" in self.named or self.has_metric
+        setting = rf"{_SETTING}|{_FREE}" if has_settings else _COUNT
         bare = re.sub(r"(?<=.) \(.*\)", "", name)
         is_setting = _fits(name, setting) or _fits(bare, _COUNT) or _words(name) in ITEMS
         if is_truth or is_setting or (self.tracked and _SET.match(name)):
@@ -196,6 +199,7 @@ class _Table:
         names = [name for name in self.others if is_numeric(self.cells[name])]
         if self.tracked:
             names = [*filter(_MEASURED.match, names)] or names
+        self.has_metric = bool(self.text()) and any(map(_is_metric, names))
         kinds = {name: self.kind(name) for name in names}
         if "task" in self.named and "method" not in self.named and not self.text():
             methods = [name for name in names if kinds[name] == "score"]
@@ -278,9 +282,8 @@ def understand(
     tasks = {str(name): rows["score"] for name, rows in long.groupby("task", sort=False)}
     summary = _SUMMARY if is_wide else _AVERAGE
     left = [name for name, cells in tasks.items() if _is_summary(name, summary, cells)]
-    if len({*map(len, tasks.values())}) == 1:
-        cells = pd.DataFrame({name: [*tasks[name]] for name in tasks if name not in left})
-        left += _averages(cells)
+    others = {name: pd.Series([*cells]) for name, cells in tasks.items() if name not in left}
+    left += _averages(pd.DataFrame(others))
     left = left if len(left) < len(tasks) else []
     long = long[~long["task"].astype(str).isin(left)]
     left += [name for name in found.left if is_wide or found.kind(name) != "setting"]
@@ -488,7 +491,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
         return _of_metric(table, numbers), ""
     if not table.text():
         if len(numbers) == 1:
-            _refuse(table, "there is only one column of numbers and no column of methods")
+            _refuse(table, "there is no column of methods; add one", "method=NAME")
         if "seed" not in table.named:
             is_binary = _is_binary(table.cells[[*numbers]].to_numpy().ravel())
             _refuse_rows(table, is_binary, f"the columns ({_few(numbers)}) are methods")
@@ -569,7 +572,7 @@ def _complete(table: _Table) -> None:
         return
     names = [x for x in table.others if _SET.match(x) or not is_numeric(table.cells[x])]
     if not names:
-        _refuse(table, "there is no column of methods")
+        _refuse(table, "there is no column of methods; add one", "method=NAME")
     rows = len(table.cells)
     kept = [x for x in names if _words(x).endswith("name") or not _fits(x, _FREE)]
     fitting = [x for x in kept if 1 < table.cells[x].nunique() < rows]
@@ -608,6 +611,11 @@ def _renamed(table: _Table) -> pd.DataFrame:
 def _melted(table: _Table, columns: Sequence[str], key: str) -> tuple[pd.DataFrame, str]:
     """Return one row per cell of the columns, which are tasks, methods or seeds; see `_long`."""
     table.scores = columns
+    for name in (x for x in columns if key == "method" and _fits(x, _TRUE_LABELS)):
+        raise DataError(
+            f"{table.where}: is {name!r} the true label? Remove it, and write the score of each "
+            "prediction, such as 1 if it is right and 0 if not"
+        )
     kept = {name: own for own, name in table.named.items()}
     rows = table.cells[[*kept, *columns]].rename(columns=kept)
     if key == "seed":
@@ -707,7 +715,7 @@ def _is_binary(cells: Iterable[Any]) -> bool:
 
 def _is_metric(name: str) -> bool:
     """Return True for the name of a metric, but not of a task with its metric: `CoLA (acc)`."""
-    name = re.sub(r"(?<=.) \(.*\)", "", without_arrow(_bare(name)))
+    name = re.sub(r"(?<=.) \(.*\)", "", STATED.sub("", _bare(name)).strip())
     return read_name(name)[0] is not None or _words(name).endswith(tuple(SYNONYMS["score"]))
 
 

@@ -35,9 +35,10 @@ _LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS, _NEGATIVE, _BETWEEN, _EITHER = 
                  "ambiguous")
 )  # fmt: skip
 _KNOWN = (_LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS, _EITHER)
-_STATED = re.compile(
+STATED = re.compile(
     r"(↓|(?:lower|smaller)[\W_](?:is[\W_])?better)|↑|(?:higher|larger)[\W_](?:is[\W_])?better", re.I
 )
+"""A direction in a name; the group is empty if higher is better."""
 _OF = re.compile(r" (?:of|at|on|for|in|to|until|with|under|per|by|from|vs|after|over|without) ")
 
 
@@ -225,7 +226,7 @@ def read_name(name: str) -> tuple[bool | None, str]:
     """
     if known := METRICS.get(name):
         return known.higher_is_better, name
-    if sign := _STATED.search(name):
+    if sign := STATED.search(name):
         return not sign[1], sign[0]
     text = _split(name)
     metrics: list[tuple[bool | None, str]] = []
@@ -235,11 +236,6 @@ def read_name(name: str) -> tuple[bool | None, str]:
         metrics += [x for x in [_read(part.split()), *units] if x[1]]
     either = [word for word in text.split() if _EITHER.fullmatch(word)]
     return metrics[0] if metrics else (None, "".join(either[:1]))
-
-
-def without_arrow(name: str) -> str:
-    """Return a name without a statement of the direction, such as an arrow."""
-    return _STATED.sub("", name).strip()
 
 
 def _split(name: str) -> str:

@@ -132,8 +132,9 @@ def non_inferiority(
 
     On one task the interval is Welch's (normal scores, unequal SD). Over tasks it is that of the
     mean of the tasks' differences, each task weighing the same: variances add up over tasks, and
-    the degrees of freedom follow Satterthwaite. It is infinite if on a task the scores of both
-    methods differ and do not vary. This is a statement about these tasks, not about new ones.
+    the degrees of freedom follow Satterthwaite. If on a task the scores of both methods differ and
+    do not vary, it is infinite, unless the other tasks alone give the same verdict. This is a
+    statement about these tasks, not about new ones.
     Choose the reference and the margin before the runs. For intervals of a shift between
     distributions of equal shape, use `confidence_interval` of `steel`.
 
@@ -233,16 +234,20 @@ def _welch(
 
     difference = float(np.mean([method.mean() - reference.mean() for method, reference in pairs]))
     error, degrees = error_of_sum([scores for pair in pairs for scores in pair])
-    # Different scores that do not vary have an unknown spread; equal ones add nothing to the mean.
-    unknown = any(
-        all(map(is_constant, pair)) and not is_constant(np.concatenate(pair)) for pair in pairs
-    )
-    if not error or unknown:
-        return difference, -math.inf, math.inf, 1.0
+    infinite = difference, -math.inf, math.inf, 1.0
+    if not error:
+        return infinite
     error /= len(pairs)
     half = float(t.isf(level, degrees)) * error
     pvalue = float(t.sf((difference + margin) / error, degrees))
-    return difference, difference - half, difference + half, pvalue
+    low, high = difference - half, difference + half
+    # Different scores that do not vary have an unknown spread; equal ones add nothing to the mean.
+    known = [x for x in pairs if not all(map(is_constant, x)) or is_constant(np.concatenate(x))]
+    if len(known) < len(pairs):
+        others = _welch(known, margin, level)
+        if judge_interval(*others[1:3], margin) != judge_interval(low, high, margin):
+            return infinite
+    return difference, low, high, pvalue
 
 
 def judge_interval(low: float, high: float, margin: float) -> Verdict:

@@ -850,3 +850,23 @@ def test_columns_of_metrics_can_be_tasks(tmp_path):
         with pytest.raises(DataError, match="--columns task=columns"):
             read(tmp_path, text)
         assert read(tmp_path, text, {"task": "columns"}).layout.others == (*names.split(","),)
+
+
+@pytest.mark.parametrize("name", ["label", "y_true", "Gold Label", "target", "ground_truth"])
+def test_true_labels_are_no_method(tmp_path, name):
+    """Predictions with a column of true labels were read as scores."""
+    text = f"id,{name},A,B\n1,0,0,1\n2,1,1,1\n3,0,1,0\n"
+    with pytest.raises(DataError, match=f"is '{name}' the true label"):
+        read(tmp_path, text)
+    assert read(tmp_path, text.replace(name, "C")).layout.others == ("C", "A", "B")
+
+
+@pytest.mark.parametrize("task", ["", "dataset,"])
+def test_settings_next_to_a_metric_are_no_methods(tmp_path, task):
+    rows = [f"{task and 'A,'}{arch},{lr},{seed},.{seed}\n"
+            for arch, lr in (("x", 0.1), ("y", 0.2)) for seed in (1, 2)]  # fmt: skip
+    long = read(tmp_path, f"{task}arch,lr,seed,test_acc\n{''.join(rows)}")
+    assert [*long.rows["method"].unique()] == ["x", "y"]
+    assert long.layout.scores == (2, 2)
+    wide = read(tmp_path, "dataset,domain,LR,SVM\nA,p,.5,.6\nB,q,.7,.8\n")
+    assert wide.layout.others == ("LR", "SVM")

@@ -131,6 +131,17 @@ def test_over_tasks_different_scores_without_variance_have_no_verdict():
     assert (row["difference"], row["high"], row["verdict"]) == (1.5, np.inf, "inconclusive")
 
 
+def test_over_tasks_scores_without_variance_do_not_hide_the_verdict_of_the_others():
+    reference = [80, 80.4, 79.6, 80.2, 79.8]
+    better = [score + 9 for score in reference]
+    tasks = {"x": {"r": reference, "a": better}, "y": {"r": [87.25] * 5, "a": [100.0] * 5}}
+    row = non_inferiority(tasks, "r", 1).table.loc["a"]
+    error = np.sqrt(2 * np.var(reference, ddof=1) / 5) / 2
+    half = t.isf(0.025, 8) * error
+    assert (row["difference"], row["verdict"]) == (10.875, "better")
+    np.testing.assert_allclose(row[["low", "high"]].astype(float), [10.875 - half, 10.875 + half])
+
+
 @pytest.mark.parametrize(
     ("samples", "arguments", "message"),
     [

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from relation_tf.report.data import Comparison
 
 FAVORABLE = ("better", "no worse")
-NOT_VARYING = "differences do not vary"
+NOT_VARYING = "the scores of a task do not vary"
 """Reason of a verdict whose interval is infinite."""
 POSITIVE = "positive if the second is better"
 """The sign of a difference in figures next to a headline."""
