@@ -204,7 +204,8 @@ def _check_unique(rows: pd.DataFrame, long: LongTable) -> None:
             f"{rows.index[row]} repeats {quote(' / '.join(rows.iloc[row]))} of "
             f"{rows.index[first]}; each combination of task, method and {long.replicate} must "
             "occur only once"
-            + (f". Not read: {join_names([*map(repr, long.unused)])}" if long.unused else "")
+            + f". Keep one value of {join_names([*map(repr, long.unused)], ' and ')}, or write it "
+            "into the names of the methods" * bool(long.unused)
         )
 
 

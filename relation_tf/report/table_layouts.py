@@ -139,7 +139,7 @@ class LongTable:
         replicate: `"seed"`; `"fold"` if the seeds are folds of a cross-validation, which share
             training rows, or `"item"` if they are items with scores of 0 or 1. The user can say
             that they are independent: `--columns seed=fold`.
-        unused: Columns that differ between rows and have no meaning.
+        unused: Columns that differ between rows and have no meaning, other than metrics.
         test_share: Share of the test rows of a fold of a repeated cross-validation, if it is known.
         means: If True, the table has deviations: its scores are means.
     """
@@ -293,7 +293,7 @@ def understand(
     if replicate == "item" and not _is_binary(long["score"]):
         long, replicate = _with_items(long, found), "seed"
     long = _with_seeds(long, found, is_given=given is not None)
-    unused = [name for name in found.others if found.cells[name].nunique() > 1]
+    unused = [x for x in found.others if found.cells[x].nunique() > 1 and not _is_metric(x)]
     sizes = long.groupby(["task", "method"], dropna=False)["seed"].nunique()
     are_items = "task" not in columns and _words(found.named.get("task", "")) in ITEMS
     layout = Layout(

@@ -351,7 +351,7 @@ def test_means_with_deviations_are_refused_before_questions(tmp_path, names):
 def test_repeated_rows_name_the_columns_that_are_not_read(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("task,method,seed,step,score\nA,x,1,1,.5\nA,x,1,2,.6\n")
-    with pytest.raises(DataError, match=r"t\.csv:3 repeats .* Not read: 'step'$"):
+    with pytest.raises(DataError, match=r"t\.csv:3 repeats .* Keep one value of 'step', or"):
         compare(path)
 
 
