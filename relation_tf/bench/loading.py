@@ -73,7 +73,8 @@ def load(folder: str | Path, *, safe_mode: bool = True) -> TrainedModel:
     if task.generated or task.members:
         raise SuiteError(
             f"{path}: must be a run of one task with texts. Received: {task.name}. Load its model "
-            f"with keras.saving.load_model({str(path / MODEL)!r})"
+            f"with keras.saving.load_model({str(path / MODEL)!r}) after `from relation_tf.layers "
+            "import *` and `from relation_tf.networks import *`"
         )
     model = _read_model(path, safe_mode)
     vocabulary = Vocabulary.read(path / VOCABULARY)

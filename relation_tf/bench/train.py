@@ -37,16 +37,8 @@ from relation_tf.bench.run_folder import (
 )
 from relation_tf.bench.workers import EventCallback, RunGroup
 from relation_tf.config.run import RunConfig
-from relation_tf.errors import (
-    SuiteError,
-    join_names,
-)
-from relation_tf.files import (
-    write_bytes,
-    write_json,
-    write_table,
-    write_text,
-)
+from relation_tf.errors import SuiteError, join_names
+from relation_tf.files import write_bytes, write_json, write_table, write_text
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.sources import TaskSource, is_labelled
 from relation_tf.tasks.task import Task
@@ -59,12 +51,7 @@ if TYPE_CHECKING:
     from relation_tf.bench.run_folder import AnyRun
     from relation_tf.tasks.encoding import EncodedTask
     from relation_tf.tasks.glove import Vectors
-    from relation_tf.training.trainer import (
-        ProgressCallback,
-        SuiteTrainer,
-        Trainer,
-        TrainingResult,
-    )
+    from relation_tf.training.trainer import ProgressCallback, SuiteTrainer, Trainer, TrainingResult
 
 Inputs: TypeAlias = "tuple[EncodedTask, Vectors | None]"
 
@@ -410,10 +397,7 @@ def software() -> dict[str, Any]:
     """Return versions and commit, for a manifest."""
     return {
         "python": platform.python_version(),
-        "versions": {
-            "relation_tf": __version__,
-            **{name: version_of(name) for name in PACKAGES},
-        },
+        "versions": {"relation_tf": __version__, **{name: version_of(name) for name in PACKAGES}},
         "commit": commit(),
     }
 

@@ -40,7 +40,8 @@ _MEASURED, _SET = (
 )
 _COUNT = (
     r"((n|num|no\.?|number of|#) ?)?(samples|instances|examples|rows|features|attributes|classes|"
-    r"tokens|params|parameters|epochs?|steps?)|size|n|length|year"
+    r"tokens|params|parameters|epochs?|steps?|documents|words|sentences)|n|year|dim|# ?\w+|"
+    r"(.* )?(size|length|len|vocab(ulary)?)"
 )
 _SETTING = (
     rf"{_COUNT}|(.* )?(steps?|epochs?|size|params|parameters|phase)|lr|learning rate|weight decay|"
@@ -78,8 +79,8 @@ _TRUTHS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 _TRUE_LABELS = r"((true|gold|y) )?(labels?|targets?|class)|y true|gold|ground truth"
 _DIVERGED = re.compile(r"diverged|div\.?")
 _DEVIATION = re.compile(r"[+−-]?[\d.]+ ?%?( ?(_\{)?(±|\+/-|\+-|\\pm) ?|_\{| \()[\d.]+ ?%?[)}]?")
-_SCORES = re.compile(r"(<[^<>]*>|[\W_])*\d(<[^<>]*>|[\d\W_])*")  # such as 84.6/83.4
-_DATE = re.compile(r"\d+([-./:])\d+\1\d+.*|\d+:\d+")  # or a version or time
+# Such as 84.6/83.4, but no date, version or time.
+_SCORES = re.compile(r"(?!\d+([-./:])\d+\1\d|\d+:\d)(<[^<>]*>|[\W_])*\d(<[^<>]*>|[\d\W_])*")
 _LATEX = re.compile(r"\\[a-z]+ ?\{([^{}]*)\}")
 
 
@@ -471,6 +472,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
         return _melted(table, seeds, "seed")[0], "folds" if folds else "seeds"
     metrics = [*filter(_is_metric, numbers)]
     if table.are_tasks:
+        table.named.pop("task", None)
         _complete(table)
         return _melted(table, numbers, "task")
     if "method" in table.named or table.tracked:
@@ -502,7 +504,7 @@ def _long(table: _Table) -> tuple[pd.DataFrame, str]:
 def _check_no_scores(table: _Table, name: str) -> None:
     """Refuse a column of text with scores, such as `84.6/83.4`, which would be left out."""
     others = [cell for cell in map(str, table.cells[name]) if parsed(cell) is None]
-    if not _fits(name, _FREE) and all(_SCORES.fullmatch(x) and not _DATE.match(x) for x in others):
+    if not _fits(name, _FREE) and all(map(_SCORES.fullmatch, others)):
         raise DataError(
             f"{table.where}: cells of column {name!r} must be numbers, found {others[0]!r}. Write "
             "one score in a cell, without marks; if the column has no scores, remove it"

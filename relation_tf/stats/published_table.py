@@ -115,8 +115,8 @@ def read_published(
     Args:
         table: Columns `method`, `mean`, `sd`, and `task` if there are several tasks, or their usual
             names, such as `model`, `std` and `dataset`; or methods in the first column, and a
-            column of cells such as `80.6 ± 0.4` for each task; or the path of a CSV file with such
-            a table.
+            column of cells such as `80.6 ± 0.4` for each task; or tasks in the first column, with
+            a name such as `task`, and a column for each method; or the path of such a CSV file.
         n: Number of scores (seeds) per mean.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
@@ -293,8 +293,10 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 
 def _long(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each cell `mean ± sd` of a table with methods in rows, tasks in columns."""
-    long = table.set_axis(["method", *table.columns[1:]], axis=1).melt("method", var_name="task")
+    """Return a row for each cell `mean ± sd`; rows are methods unless the column names tasks."""
+    has_tasks = words_of(str(table.columns[0])) in SYNONYMS["task"]
+    rows, columns = ("task", "method") if has_tasks else ("method", "task")
+    long = table.set_axis([rows, *table.columns[1:]], axis=1).melt(rows, var_name=columns)
     parts = long["value"].astype(str).str.extract(_WITH_SD).set_axis(["mean", "sd"], axis=1)
     return long.join(parts)
 

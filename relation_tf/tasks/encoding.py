@@ -30,13 +30,7 @@ from relation_tf.tasks.sources import (
     sample_note,
     vocabulary_files,
 )
-from relation_tf.tasks.task import (
-    Reading,
-    Task,
-    TextSplit,
-    Tokens,
-    VocabularyTexts,
-)
+from relation_tf.tasks.task import Reading, Task, TextSplit, Tokens, VocabularyTexts
 from relation_tf.tasks.vocabulary import Vocabulary
 
 _Value = TypeVar("_Value")
@@ -310,13 +304,7 @@ def _generated(source: TaskSource, digest: str) -> EncodedTask:
     }
     validation = str(source.task.validation)
     return EncodedTask(
-        source.task,
-        data.source,
-        splits,
-        validation,
-        digest,
-        source,
-        targets=data.target,
+        source.task, data.source, splits, validation, digest, source, targets=data.target
     )
 
 

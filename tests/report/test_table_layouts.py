@@ -850,6 +850,8 @@ def test_columns_of_metrics_can_be_tasks(tmp_path):
         with pytest.raises(DataError, match="--columns task=columns"):
             read(tmp_path, text)
         assert read(tmp_path, text, {"task": "columns"}).layout.others == (*names.split(","),)
+    runs = read(tmp_path, "dataset,model,acc,f1\nA,x,.5,.6\nA,y,.7,.8\n", {"task": "columns"})
+    assert [*runs.rows["task"].unique()] == ["acc", "f1"]
 
 
 @pytest.mark.parametrize("name", ["label", "y_true", "Gold Label", "target", "ground_truth"])
@@ -870,3 +872,9 @@ def test_settings_next_to_a_metric_are_no_methods(tmp_path, task):
     assert long.layout.scores == (2, 2)
     wide = read(tmp_path, "dataset,domain,LR,SVM\nA,p,.5,.6\nB,q,.7,.8\n")
     assert wide.layout.others == ("LR", "SVM")
+
+
+@pytest.mark.parametrize("name", ["Train size", "#train", "Avg. length", "vocab", "Documents"])
+def test_counts_next_to_methods_are_left_out(tmp_path, name):
+    wide = read(tmp_path, f"Dataset,{name},SVM,CNN\nA,90,.5,.7\nB,80,.6,.8\n")
+    assert (wide.layout.others, wide.layout.without) == (("SVM", "CNN"), (name,))

@@ -59,7 +59,8 @@ def test_columns_can_have_usual_names(tmp_path, names):
 def test_files_keep_decimals_and_names(tmp_path):
     file = tmp_path / "figures.csv"
     for text in ("method,mean,sd\nNA,80.000,1.000\nb,83.600,1.000\nc,,\n",
-                 "model,MR\nNA,80.000 ± 1.000\nb,83.600 ± 1.000\nc,-\n"):  # fmt: skip
+                 "model,MR\nNA,80.000 ± 1.000\nb,83.600 ± 1.000\nc,-\n",
+                 "Dataset,NA,b,c\nMR,80.000 ± 1.000,83.600 ± 1.000,-\n"):  # fmt: skip
         file.write_text(text, encoding="utf-8")
         pairs = read_published(file, 5).pairs()
         assert pairs[["a", "b", "separation"]].to_numpy().tolist() == [["NA", "b", "certain"]]
