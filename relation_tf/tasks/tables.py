@@ -227,7 +227,8 @@ def collect_table(
         if len(row) != len(columns):
             expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
             found = len(row) if any(row) or len(row) > 1 else "a blank line"
-            raise DataError(f"{path}:{line}: expected {expected}, found {found}")
+            hint = ". Separate columns with commas" * (len(columns) == 1 and ";" in columns[0])
+            raise DataError(f"{path}:{line}: expected {expected}, found {found}{hint}")
         # Append to columns: a list per record is slow because of garbage collection.
         for column, field in zip(values, row, strict=True):
             column.append(field)
