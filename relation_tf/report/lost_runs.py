@@ -127,7 +127,7 @@ def _without_learning(rows: PredictedRows) -> Iterator[tuple[tuple[str, int], st
     for method, runs in rows.runs.items():
         for seed, (labels, outputs) in runs.items():
             chosen = outputs.argmax(axis=1) if rows.classes else outputs
-            score, low, high = (_accuracy if rows.classes else _correlation)(labels, chosen)
+            score, low, high = _learning(rows, labels, outputs)
             if chosen.size > 1 and (chosen == chosen[0]).all():
                 yield (method, seed), f"all predictions are {rows.words(chosen[:1])[0]}"
             elif not rows.classes and score <= low and chosen.std() < _FLAT * labels.std():
@@ -139,8 +139,32 @@ def _without_learning(rows: PredictedRows) -> Iterator[tuple[tuple[str, int], st
             yield key, reason
 
 
+def tasks_at_chance(sets: Sequence[PredictedRows], method: str) -> Iterator[str]:
+    """Yield the scored sets on which the median run is not above a constant prediction.
+
+    Above: by three standard errors, as in `collapsed_runs`. Sets scored without accuracy or a
+    correlation are left out.
+
+    Args:
+        sets: Predictions of the runs on scored sets.
+        method: The method.
+    """
+    for rows in sets:
+        runs = [_learning(rows, *run) for run in rows.runs.get(method, {}).values()]
+        is_known = not rows.classes or "accuracy" in rows.metrics
+        if runs and is_known and np.median([score - high for score, _, high in runs]) <= 0:
+            yield rows.name
+
+
+def _learning(rows: PredictedRows, labels: Any, outputs: Any) -> tuple[float, float, float]:
+    """Return the score of a run, the most without learning, and the least that shows learning."""
+    if rows.classes:
+        return _accuracy(labels, outputs.argmax(axis=1))
+    return _correlation(labels, outputs)
+
+
 def _accuracy(labels: NDArray[Any], chosen: NDArray[Any]) -> tuple[float, float, float]:
-    """Return the accuracy, the most without learning, and the least that shows learning."""
+    """Return `_learning` for the accuracy."""
     most = np.bincount(labels).max() / labels.size
     error = math.sqrt(most * (1 - most) / labels.size)
     return (chosen == labels).mean(), most, most + _ERRORS_ABOVE * error

@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 
 from relation_tf.bench import read_results
 from relation_tf.report import compare, make_report
+from relation_tf.report.lost_runs import tasks_at_chance
+from relation_tf.report.sections.predictions import PredictedRows
 from tests.report.conftest import content
 
 ROWS = 200
@@ -69,6 +71,17 @@ def test_predictions_of_collapsed_runs(collapsed, task, outputs, expected):
     found = collapsed(task, outputs)
     assert found.keys() == expected.keys()
     assert all(part in found[run] for run, part in expected.items())
+
+
+@pytest.mark.parametrize(("metrics", "expected"), [(["accuracy"], ["guessed"]), (["matthews"], [])])
+def test_a_reference_at_chance(metrics, expected):
+    """No worse than it says nothing: two thirds of the rows are of one class."""
+    runs = {"guessed": {1: (LABELS, GUESSED), 2: (LABELS, RIGHT), 3: (LABELS, GUESSED)},
+            "learned": {1: (LABELS, GUESSED), 2: (LABELS, RIGHT), 3: (LABELS, RIGHT)}}  # fmt: skip
+    sets = [PredictedRows(name, ["no", "yes"], {"r": runs[name]}, metrics) for name in runs]
+    sets += [PredictedRows("score", [], {"r": {1: (LABELS, LABELS + NOISE)}}, ["pearson"])]
+    assert [*tasks_at_chance(sets, "r")] == expected
+    assert [*tasks_at_chance(sets, "unknown")] == []
 
 
 def test_a_correlation_of_0_is_known_from_the_predictions(collapsed):

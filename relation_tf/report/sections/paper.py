@@ -13,6 +13,7 @@ from relation_tf.registry import PROCEDURES, Procedure, register_section
 from relation_tf.report.blocks import Block, Section, Sentences, by_method, rows_of
 from relation_tf.report.lost_runs import ranks_failed, with_failed
 from relation_tf.report.sections.tests import most_important
+from relation_tf.report.sections.verdicts import without_learning
 from relation_tf.report.text import Statement, state
 from relation_tf.stats import (
     FriedmanResult,
@@ -157,6 +158,7 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
             alpha=alpha,
             **in_unit,
         )
+        yield from without_learning(part, verdicts)
 
 
 def magnitude(delta: float) -> str:

@@ -31,6 +31,7 @@ from relation_tf.report.lost_runs import (
     lost_networks,
     mostly_lost,
     ranks_failed,
+    tasks_at_chance,
 )
 from relation_tf.report.scores import Scores, most_seeds
 from relation_tf.report.sections.tests import differences
@@ -322,6 +323,7 @@ def caveats(part: Comparison) -> Iterator[Statement]:
       worse", which allows for a margin that the test does not know, is left out.
     - `test_leaves_out_failed`: methods with failed runs that the test leaves out.
     - `collapsed_networks`: collapsed runs of the judged methods and of the reference.
+    - `reference_at_chance`: tasks on which the reference is not above a constant prediction.
     - `still_improving`: tasks on which most runs of a method were still improving at the limit.
     - `mostly_failed`: methods of which at least half of the runs failed.
     """
@@ -338,15 +340,24 @@ def caveats(part: Comparison) -> Iterator[Statement]:
         if len(runs):
             yield state("test_leaves_out_failed", failed={str(x): int(runs[x]) for x in runs.index})
     if verdicts is not None:
-        collapsed = lost_networks(part.scores, part.collapsed)
-        judged = (verdicts.reference, *verdicts.methods)
-        methods = {name: collapsed[name] for name in judged if name in collapsed}
-        if methods:
-            yield state("collapsed_networks", methods=methods)
+        yield from without_learning(part, verdicts)
     yield from _still_improving(part.runs)
     lost = mostly_lost(part.scores, part.failed)
     if lost:
         yield state("mostly_failed", methods=lost)
+
+
+def without_learning(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
+    """Yield `collapsed_networks` and `reference_at_chance`, see `caveats`."""
+    collapsed = lost_networks(part.scores, part.collapsed)
+    judged = (verdicts.reference, *verdicts.methods)
+    methods = {name: collapsed[name] for name in judged if name in collapsed}
+    if methods:
+        yield state("collapsed_networks", methods=methods)
+    at_chance = {*tasks_at_chance(part.report.predictions.sets, verdicts.reference)}
+    tasks = [task for task in part.scores.main_tasks if task in at_chance]
+    if tasks:
+        yield state("reference_at_chance", reference=verdicts.reference, tasks=tasks)
 
 
 def _disagreement(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
