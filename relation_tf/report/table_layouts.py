@@ -205,6 +205,12 @@ class _Table:
         if "task" in self.named and "method" not in self.named and not self.text():
             methods = [name for name in names if kinds[name] == "score"]
             kinds |= {name: "score" for name in names if self._differs(name, methods)}
+            settings = [name for name in methods if _fits(name, _SETTING)]
+            for name in settings:  # unless it is a method, such as LR, with scores like the others
+                own = self.cells[name].map(parsed).astype(float)
+                rest = self.cells[[*{*methods} - {*settings}]].map(parsed).astype(float).stack()
+                if own.max() < rest.min() / 2 or own.min() > 2 * rest.max():
+                    kinds[name] = "setting"
         scores = [name for name in names if kinds[name] == "score"]
         kinds |= dict.fromkeys(_averages(self.cells[scores]), "mean")
         best = min(kinds.values(), key=_KINDS.index, default="")

@@ -878,3 +878,14 @@ def test_settings_next_to_a_metric_are_no_methods(tmp_path, task):
 def test_counts_next_to_methods_are_left_out(tmp_path, name):
     wide = read(tmp_path, f"Dataset,{name},SVM,CNN\nA,90,.5,.7\nB,80,.6,.8\n")
     assert (wide.layout.others, wide.layout.without) == (("SVM", "CNN"), (name,))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_method"),
+    [("lr", (0.1, 0.2), False), ("learning_rate", (0.001, 0.001), False), ("LR", (80, 85), True)],
+)
+def test_settings_next_to_methods_have_other_values(tmp_path, name, values, is_method):
+    text = "Dataset,seed,SVM,CNN,{}\nA,1,81,87,{}\nA,2,82,86,{}\n".format(name, *values)
+    layout = read(tmp_path, text).layout
+    assert layout.others == ("SVM", "CNN", *[name] * is_method)
+    assert layout.without == () if is_method else (name,)

@@ -10,16 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import (
-    Block,
-    Cell,
-    Column,
-    Paper,
-    Row,
-    Section,
-    Table,
-    blocks,
-)
+from relation_tf.report.blocks import Block, Cell, Column, Paper, Row, Section, Table, blocks
 from relation_tf.report.drawing import Panel, Picture, Style
 from relation_tf.report.scores import Scores
 from relation_tf.report.text import render
