@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from glue_submit.checking import HEADER, check, constant_column
+from glue_submit.checking import check, constant_column, file_of
 from glue_submit.files import replacing
 from glue_submit.tables import Predictions, in_index_order, locate
 from glue_submit.tasks import TASKS, SubmissionError, row_table
@@ -95,8 +95,7 @@ def pack(
             column = in_index_order(sources[task.name], task, count, task.spell)
             if constant := constant_column(column):
                 warnings.append(f"{task.file}: {constant}")
-        rows_of_task = (f"{index}\t{prediction}\n" for index, prediction in enumerate(column))
-        members[task.file] = "".join([f"{HEADER}\n", *rows_of_task]).encode()
+        members[task.file] = file_of(column)
     _write(path, members, rows)
     return Packed(path, missing, tuple(warnings))
 

@@ -15,11 +15,10 @@ from glue_submit.tables import (
     Predictions,
     Source,
     as_list,
-    converted,
     in_index_order,
     locate,
-    read_columns,
     read_lines,
+    read_values,
 )
 from glue_submit.tasks import TASKS, SubmissionError, Task, get_task, short
 
@@ -177,8 +176,7 @@ def read_labels(
         return _two_classes(path)
     if path.stem.endswith("_gold"):
         return in_index_order(path, task, None, task.parse, str(column))
-    cells = read_columns(path, column)
-    return [converted(cell, task.parse, f"{path}, line {line}") for line, (cell,) in cells]
+    return read_values(path, column, task.parse)
 
 
 def _two_classes(path: Path) -> list[str | float]:

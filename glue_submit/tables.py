@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -51,15 +51,15 @@ def read_lines(path: Path) -> list[str]:
     return lines
 
 
-def read_columns(path: Path, *columns: str | int) -> Iterator[tuple[int, list[str]]]:
+def read_columns(path: Path, *columns: str | int) -> tuple[int, list[list[str]]]:
     """Read columns of a tab-separated file without quoting.
 
     Args:
         path: The file.
         *columns: Names in the header, or positions from 0 in a file without a header.
 
-    Yields:
-        The line number, from 1, and the cells.
+    Returns:
+        The number of the first line with cells, from 1, and the cells of each column.
 
     Raises:
         SubmissionError: If the file cannot be read, or a column, a cell or all rows are missing.
@@ -73,17 +73,29 @@ def read_columns(path: Path, *columns: str | int) -> Iterator[tuple[int, list[st
             f"found {short(lines[0])}"
         )
     positions = [header.index(each) if isinstance(each, str) else each for each in columns]
-    width = max(positions) + 1
-    first = 1 if names else 0
-    if len(lines) == first:
+    first = 2 if names else 1
+    if len(lines) < first:
         raise SubmissionError(f"{path}: expected rows after the header, found none")
-    for number, line in enumerate(lines[first:], first + 1):
-        cells = line.split("\t")
-        if len(cells) < width:
-            raise SubmissionError(
-                f"{path}, line {number}: expected {width} columns or more, found {short(line)}"
-            )
-        yield number, [cells[position] for position in positions]
+    rows = lines[first - 1 :]
+    try:
+        return first, [[row.split("\t")[position] for row in rows] for position in positions]
+    except IndexError:
+        most = max(positions)
+        number = next(i for i, row in enumerate(rows, first) if row.count("\t") < most)
+        raise SubmissionError(
+            f"{path}, line {number}: expected {most + 1} columns or more, "
+            f"found {short(lines[number - 1])}"
+        ) from None
+
+
+def read_values(path: Path, column: str | int, convert: Callable[[object], T]) -> list[T]:
+    """Read a column of a file as `read_columns` does, and convert each cell.
+
+    Raises:
+        SubmissionError: As `read_columns`, or if `convert` refuses a cell.
+    """
+    first, (cells,) = read_columns(path, column)
+    return _convert_cells(path, first, cells, convert)
 
 
 def locate(predictions: Predictions, split: str) -> dict[str, Source]:
@@ -163,11 +175,20 @@ def in_index_order(
         if rows not in (None, len(values)):
             raise SubmissionError(f"{what}: expected {rows} rows, found {len(values)}")
         return convert_all(values, what, convert)
-    entries = [*read_columns(Path(source), "index", column)]
-    rows = len(entries) if rows is None else rows
-    placed: dict[int, T] = {}
-    for line, (index, prediction) in entries:
-        where = f"{source}, line {line}"
+    path = Path(source)
+    first, (indices, cells) = read_columns(path, "index", column)
+    values = _convert_cells(path, first, cells, convert)
+    rows = len(values) if rows is None else rows
+    if indices == [*map(str, range(rows))]:
+        return values
+    return [values[row] for row in _order(path, first, indices, rows)]
+
+
+def _order(path: Path, first: int, indices: Sequence[str], rows: int) -> list[int]:
+    """Return the position of each index from 0 to `rows - 1` in the column of indices."""
+    placed: dict[int, int] = {}
+    for row, index in enumerate(indices):
+        where = f"{path}, line {first + row}"
         position = int(index) if INDEX.fullmatch(index) else rows
         if position >= rows:
             raise SubmissionError(
@@ -175,14 +196,25 @@ def in_index_order(
             )
         if position in placed:
             raise SubmissionError(f"{where}: expected each index once, found {index} again")
-        placed[position] = converted(prediction, convert, where)
+        placed[position] = row
     if len(placed) != rows:
         gap = next(position for position in range(rows) if position not in placed)
         raise SubmissionError(
-            f"{source}: must have {rows} rows (index 0 to {rows - 1}). Found {len(placed)} "
+            f"{path}: must have {rows} rows (index 0 to {rows - 1}). Found {len(placed)} "
             f"row{'' if len(placed) == 1 else 's'}; the first missing index is {gap}."
         )
     return [placed[position] for position in range(rows)]
+
+
+def _convert_cells(
+    path: Path, first: int, cells: Sequence[str], convert: Callable[[object], T]
+) -> list[T]:
+    """Convert the cells of a column; equal ones once, because a file can have 390,965 rows."""
+    known: dict[str, T] = {}
+    for line, cell in enumerate(cells, first):
+        if cell not in known:
+            known[cell] = converted(cell, convert, f"{path}, line {line}")
+    return [known[cell] for cell in cells]
 
 
 def convert_all(values: Any, what: str, convert: Callable[[object], T]) -> list[T]:
