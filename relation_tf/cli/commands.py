@@ -92,19 +92,9 @@ def run(suite: SuiteName, **options: Any) -> None:
     _exit_after_failures(results, **{key: options[key] for key in ("tasks", "methods", "seeds")})
 
 
-@command(
-    "relation-tf plan demo",
-    "relation-tf plan glue-small --data glue_data --jobs 4",
-)
-@with_options(
-    RunOptions,
-    *[name for name in OF_PLANS if name != "quiet"],
-)
-@with_options(
-    SuiteOptions,
-    *_OF_RUNS,
-    out="Folder of finished runs to read, if any.",
-)
+@command("relation-tf plan demo", "relation-tf plan glue-small --data glue_data --jobs 4")
+@with_options(RunOptions, *[name for name in OF_PLANS if name != "quiet"])
+@with_options(SuiteOptions, *_OF_RUNS, out="Folder of finished runs to read, if any.")
 def plan(suite: SuiteName, **options: Any) -> None:
     """Estimate the hours and smallest possible p-values of a suite.
 

@@ -75,10 +75,7 @@ class TaskTrainer(SuiteTrainer):
     epochs_before: int = 0
 
     def __init__(
-        self,
-        config: RunConfig,
-        task: EncodedTask,
-        vectors: Vectors | None = None,
+        self, config: RunConfig, task: EncodedTask, vectors: Vectors | None = None
     ) -> None:
         check_backend()
         make_rule(config)  # check the options first
@@ -396,10 +393,7 @@ def _make_optimizer(config: RunConfig, steps_per_epoch: int) -> keras.optimizers
         config.schedule_options,
     )
     return make_optimizer(
-        config.optimizer,
-        schedule,
-        config.optimizer_options,
-        weight_decay=config.weight_decay,
+        config.optimizer, schedule, config.optimizer_options, weight_decay=config.weight_decay
     )
 
 
@@ -437,10 +431,7 @@ class TransferTrainer(SuiteTrainer):
     """
 
     def __init__(
-        self,
-        config: RunConfig,
-        task: EncodedTask,
-        vectors: Vectors | None = None,
+        self, config: RunConfig, task: EncodedTask, vectors: Vectors | None = None
     ) -> None:
         check_backend()
         self.config, self.task, self.vectors = config, task, vectors
