@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,6 +65,13 @@ class EncodedSplit:
     def lengths(self) -> np.ndarray:
         """Number of tokens of each row, shape `(inputs, rows)`."""
         return np.stack([rows.lengths for rows in self.inputs])
+
+    @cached_property
+    def first_equal(self) -> np.ndarray:
+        """Number of the first row with the same texts as each row, shape `(rows,)`."""
+        seen: dict[tuple[bytes, ...], int] = {}
+        rows = zip(*self.inputs, strict=True)
+        return np.array([seen.setdefault(key, row) for row, key in enumerate(rows)], np.int64)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -46,6 +46,11 @@ class Ragged:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the bytes of the ids of each row."""
+        for start, end in itertools.pairwise(self.offsets.tolist()):
+            yield self.ids[start:end].tobytes()
 
     @property
     def lengths(self) -> np.ndarray:

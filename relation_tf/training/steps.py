@@ -126,10 +126,13 @@ class TaskSteps:
         return score_outputs(task, outputs, self.labels(split), name or next(iter(task.scored)))
 
     def _fill(self, outputs: np.ndarray, split: EncodedSplit) -> np.ndarray:
-        for rows in evaluation_batches(split.lengths, EVALUATION_BATCH):
+        """Write the outputs of all rows; those with equal texts are computed once."""
+        distinct = np.unique(split.first_equal)
+        for batch in evaluation_batches(split.lengths[:, distinct], EVALUATION_BATCH):
+            rows = distinct[batch]
             predicted = self._predict(tuple(map(tf.constant, self.pad(split, rows)))).numpy()
             outputs[rows, : predicted.shape[1]] = predicted
-        return outputs
+        return outputs[split.first_equal]
 
     def _first_step(self) -> None:
         """Run both once, so that the first call counts as compilation; `reset` undoes the step."""

@@ -74,6 +74,24 @@ def test_predictions_do_not_depend_on_the_batches(network, monkeypatch):
     close(first.parts[0].predict(split), whole)
 
 
+def test_rows_with_equal_texts_are_predicted_once(network, monkeypatch):
+    from relation_tf.tasks.encoding import EncodedSplit
+    from relation_tf.tasks.rows import Ragged
+
+    part = network("MNLI")[0].parts[0]
+    pairs, place = [([5], [8, 9]), ([6, 7], [3]), ([5], [8])], [2, 0, 1, 0, 2, 2]
+
+    def split(*numbers):
+        columns = zip(*(pairs[number] for number in numbers), strict=True)
+        return EncodedSplit(tuple(map(Ragged.of, columns)), None, np.arange(len(numbers)))
+
+    sizes, predict = [], part._predict
+    monkeypatch.setattr(part, "_predict", lambda ids: sizes.append(len(ids[0])) or predict(ids))
+    outputs = part.predict(split(*place))
+    assert sum(sizes) == 3
+    close(outputs, part.predict(split(0, 1, 2))[place])
+
+
 def test_best_weights_are_restored(network):
     made, config = network("SST-2", stopping="early_stopping", epochs=30, **EXACT)
     trained = made.run(config.seed)
