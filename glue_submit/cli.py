@@ -11,14 +11,7 @@ from typing import Annotated
 import typer
 
 from glue_submit.checking import check as check_archive
-from glue_submit.command_line import (
-    Json,
-    add_command,
-    echo_json,
-    make_app,
-    run,
-    with_period,
-)
+from glue_submit.command_line import Json, add_command, echo_json, make_app, run, with_period
 from glue_submit.packing import pack as pack_predictions
 from glue_submit.scoring import score as score_predictions
 from glue_submit.tasks import SubmissionError

@@ -9,11 +9,7 @@ import sys
 
 import pytest
 
-from relation_tf.system import (
-    check_interrupts,
-    interrupts_delayed,
-    interrupts_kept,
-)
+from relation_tf.system import check_interrupts, interrupts_delayed, interrupts_kept
 
 pytestmark = pytest.mark.usefixtures("ctrl_c")
 

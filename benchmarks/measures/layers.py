@@ -14,14 +14,7 @@ from benchmarks.measures.machine import matrix_rate
 from benchmarks.steps import forward_step, train_step
 from benchmarks.timing import in_turn, spread
 from relation_tf import layers
-from relation_tf.layers import (
-    FCSR,
-    FOFE,
-    Contextualizer,
-    FourierMixing,
-    LinearAttention,
-    Relation,
-)
+from relation_tf.layers import FCSR, FOFE, Contextualizer, FourierMixing, LinearAttention, Relation
 
 _BATCH, _LENGTH, _WIDTH, _UNITS = 8, 2494, 100, 256
 _NARROW = 64

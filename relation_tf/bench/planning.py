@@ -20,14 +20,7 @@ from relation_tf.bench import workers
 from relation_tf.bench.options import OF_PLANS, accepts_options, make_options
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.runner import (
-    find_faults,
-    find_requested,
-    folder_of,
-    load,
-    notes_of,
-    refusal,
-)
+from relation_tf.bench.runner import find_faults, find_requested, folder_of, load, notes_of, refusal
 from relation_tf.bench.sweeping import described, tuned_before, with_first_values
 from relation_tf.bench.train import compile_network
 from relation_tf.bench.workers import RunGroup, group_runs

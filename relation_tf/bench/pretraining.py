@@ -31,12 +31,7 @@ from relation_tf.registry import MECHANISMS, OPTIMIZERS
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.training import session
 from relation_tf.training.pretrained import finished_runs, write_weights
-from relation_tf.training.pretraining_settings import (
-    SETTINGS,
-    SPEEDS,
-    WEIGHTS,
-    PretrainingSettings,
-)
+from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS, WEIGHTS, PretrainingSettings
 
 if TYPE_CHECKING:
     from relation_tf.training.language_model import LanguageModelTrainer

@@ -9,12 +9,7 @@ from pathlib import Path
 
 from glue_submit import TASKS, Packed, SubmissionError, pack
 from relation_tf.bench.results import Results
-from relation_tf.bench.run_folder import (
-    DIGEST,
-    digest_of,
-    prediction_file,
-    writing,
-)
+from relation_tf.bench.run_folder import DIGEST, digest_of, prediction_file, writing
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_json

@@ -9,13 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from relation_tf.config.families import families_of, faults
-from relation_tf.config.method import (
-    OPTIONS,
-    Method,
-    is_of_method,
-    tuned_method,
-    value_of,
-)
+from relation_tf.config.method import OPTIONS, Method, is_of_method, tuned_method, value_of
 from relation_tf.config.run import OF_TIMED, TRANSFERRED, TrainingSettings
 from relation_tf.errors import DataError, UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism

@@ -19,13 +19,7 @@ from relation_tf.layers.recurrent_mixer import (
     short_convolution,
     step_sizes,
 )
-from relation_tf.layers.scan import (
-    decays_between,
-    joined,
-    number_and_size,
-    split,
-    states_before,
-)
+from relation_tf.layers.scan import decays_between, joined, number_and_size, split, states_before
 from relation_tf.layers.token_mixer import affine, joint_affine, presets_with, rms_normalize
 
 _KEY_EPSILON = 1e-6  # Of the norm of queries and keys, as in the authors' code.

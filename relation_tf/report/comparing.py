@@ -15,13 +15,7 @@ import pandas as pd
 from relation_tf import __version__
 from relation_tf.config.families import Family, faults
 from relation_tf.config.user_code import load_plugins
-from relation_tf.errors import (
-    OptionError,
-    SuiteError,
-    UnknownNameError,
-    did_you_mean,
-    join_names,
-)
+from relation_tf.errors import OptionError, SuiteError, UnknownNameError, did_you_mean, join_names
 from relation_tf.registry import PROCEDURES
 from relation_tf.report.data import ReportData
 from relation_tf.report.options import Chosen, ComparisonOptions

@@ -20,14 +20,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.files import expand_home, stays_inside, write_bytes
 from relation_tf.report.blocks import record
 from relation_tf.report.data import ReportData
-from relation_tf.report.formats import (
-    figures_for_paper,
-    latex,
-    markdown,
-    notebook,
-    page,
-    terminal,
-)
+from relation_tf.report.formats import figures_for_paper, latex, markdown, notebook, page, terminal
 from relation_tf.report.sections.costs import read_costs
 from relation_tf.report.sources import failing_layers, read_report, read_source
 from relation_tf.report.text import references, state

@@ -29,13 +29,7 @@ from relation_tf.registry import TASKS
 from relation_tf.report.lost_runs import failed_runs
 from relation_tf.report.options import ALL, ComparisonOptions
 from relation_tf.report.score_tables import failure_notes, read_table
-from relation_tf.report.scores import (
-    KEY,
-    Scores,
-    are_in,
-    most_seeds,
-    with_glue_average,
-)
+from relation_tf.report.scores import KEY, Scores, are_in, most_seeds, with_glue_average
 from relation_tf.report.sections.runs import COSTS, read_runs
 from relation_tf.report.table_files import read_table_file
 from relation_tf.report.text import Statement, state

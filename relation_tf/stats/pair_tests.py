@@ -34,12 +34,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relation_tf.registry import PROCEDURES
-from relation_tf.stats.comparisons import (
-    Estimand,
-    PairwiseResult,
-    pairwise_result,
-    table_of_pairs,
-)
+from relation_tf.stats.comparisons import Estimand, PairwiseResult, pairwise_result, table_of_pairs
 from relation_tf.stats.design import (
     RankTest,
     attainable_pvalue,

@@ -29,13 +29,7 @@ from relation_tf.stats.design import (
     largest_statistic,
     smallest_pvalue,
 )
-from relation_tf.stats.samples import (
-    FloatArray,
-    Pairs,
-    PvalueMethod,
-    RankedSamples,
-    index_pairs,
-)
+from relation_tf.stats.samples import FloatArray, Pairs, PvalueMethod, RankedSamples, index_pairs
 from relation_tf.terminal import advance
 
 Codes: TypeAlias = NDArray[np.integer[Any]]

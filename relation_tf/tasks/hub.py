@@ -21,12 +21,7 @@ import numpy as np
 
 from glue_submit.tables import INDEX
 from relation_tf.errors import DataError, join_names, quote
-from relation_tf.tasks.datasets import (
-    answered_rows,
-    labelled_rows,
-    numbered,
-    split_reader,
-)
+from relation_tf.tasks.datasets import answered_rows, labelled_rows, numbered, split_reader
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
 from relation_tf.tasks.tables import SHARD, STATE, Table, read_table, readable
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TextSplit

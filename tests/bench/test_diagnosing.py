@@ -8,13 +8,7 @@ import keras
 import pytest
 
 from relation_tf.bench import diagnose, diagnosing
-from relation_tf.bench.diagnosing import (
-    COMPARATORS,
-    QUICK_SEEDS,
-    QUICK_TASKS,
-    SUITE,
-    diagnosis,
-)
+from relation_tf.bench.diagnosing import COMPARATORS, QUICK_SEEDS, QUICK_TASKS, SUITE, diagnosis
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report

@@ -15,10 +15,7 @@ from relation_tf.errors import DataError, DivergedError, RelationError, SuiteErr
 from relation_tf.report import compare
 from relation_tf.report.sources import read_source
 from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_plain_text
-from relation_tf.training.pretrained import (
-    fill,
-    load_pretrained,
-)
+from relation_tf.training.pretrained import fill, load_pretrained
 from relation_tf.training.pretraining_settings import PretrainingSettings
 from relation_tf.training.trainer import Checkpoint
 from tests.backends import close

@@ -11,16 +11,7 @@ import pytest
 from relation_tf.layers import MLSTM, AFTLocal, AFTSimple
 from tests.backends import BACKEND, array, close, close_gradients, started, vjp, with_unknown_length
 from tests.layers import naive
-from tests.layers.cases import (
-    built,
-    close_slopes,
-    meant,
-    poisoned,
-    some,
-    steps,
-    tokens,
-    weights_of,
-)
+from tests.layers.cases import built, close_slopes, meant, poisoned, some, steps, tokens, weights_of
 
 both_forms = pytest.mark.parametrize("causal", [False, True])
 

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from relation_tf.layers import (
-    GMLP,
-    Attention,
-    Relation,
-)
+from relation_tf.layers import GMLP, Attention, Relation
 from tests.backends import BACKEND, array, close, compiled, started, vjp
 from tests.layers.cases import CAUSAL, Case, built, one_fast, poisoned, steps, tokens
 from tests.layers.test_attention import shapes_of_a_step

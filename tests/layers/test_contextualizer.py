@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import Contextualizer, contextualizer
-from tests.backends import (
-    array,
-    close,
-    close_gradients,
-    vjp,
-    with_unknown_length,
-)
+from tests.backends import array, close, close_gradients, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import built, some, tokens, weights_of
 

@@ -7,13 +7,7 @@ import pytest
 
 from relation_tf.layers import delta_net
 from relation_tf.layers.delta_net import delta_rule
-from tests.backends import (
-    close,
-    close_gradients,
-    hessian_product,
-    vjp,
-    with_unknown_length,
-)
+from tests.backends import close, close_gradients, hessian_product, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import some, tokens
 

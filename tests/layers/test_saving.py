@@ -11,12 +11,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import (
-    FCSR,
-    Contextualizer,
-    FeatureAttention,
-    SinePositionEncoding,
-)
+from relation_tf.layers import FCSR, Contextualizer, FeatureAttention, SinePositionEncoding
 from tests.backends import array, close
 from tests.layers.cases import MIXERS, PLAIN, Case, one_fast, randomize
 

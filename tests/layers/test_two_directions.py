@@ -8,13 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import (
-    AFTSimple,
-    Mamba2,
-    MinGRU,
-    Relation,
-    TwoDirections,
-)
+from relation_tf.layers import AFTSimple, Mamba2, MinGRU, Relation, TwoDirections
 from tests.backends import array, close
 
 RANDOM = np.random.default_rng(0)

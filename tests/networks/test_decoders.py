@@ -19,11 +19,7 @@ from relation_tf.networks import (
     sequence_loss,
     transformer_encoder_decoder,
 )
-from relation_tf.networks.decoders import (
-    Decoder,
-    LuongEncoderDecoder,
-    TransformerEncoderDecoder,
-)
+from relation_tf.networks.decoders import Decoder, LuongEncoderDecoder, TransformerEncoderDecoder
 from tests.backends import BACKEND, array, close, compiled, vjp
 from tests.layers.cases import close_slopes, randomize
 

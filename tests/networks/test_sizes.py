@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from relation_tf.config import load_suite
-from relation_tf.networks import (
-    count_parameters,
-    match_parameters,
-    sequence_classifier,
-    size_step,
-)
+from relation_tf.networks import count_parameters, match_parameters, sequence_classifier, size_step
 from relation_tf.networks.sizes import with_size
 
 # Counts are equal on all backends, and building a hundred networks is slow on JAX.

@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
 from relation_tf.report.drawing import styles
-from relation_tf.report.sections.predictions import (
-    PredictedRows,
-    auc_table,
-    roc_curves,
-)
+from relation_tf.report.sections.predictions import PredictedRows, auc_table, roc_curves
 
 
 def classes_of(number):

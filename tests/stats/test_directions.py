@@ -15,12 +15,7 @@ from relation_tf.stats import (
     stratified_steel_dwass,
     wilcoxon_holm,
 )
-from relation_tf.stats.directions import (
-    read_directions,
-    read_name,
-    suggest_direction,
-    unlike_units,
-)
+from relation_tf.stats.directions import read_directions, read_name, suggest_direction, unlike_units
 
 PERPLEXITY = "WikiText perplexity"
 LOW, HIGH = [30.0, 30.5, 31.0, 31.5, 32.0], [40.0, 40.5, 41.0, 41.5, 42.0]

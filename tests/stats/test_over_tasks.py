@@ -14,11 +14,7 @@ from scikit_posthocs import posthoc_nemenyi_friedman
 from scipy.stats import binomtest, friedmanchisquare, rankdata, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
-from relation_tf.stats import (
-    friedman_nemenyi,
-    friedman_wilcoxon,
-    wilcoxon_holm,
-)
+from relation_tf.stats import friedman_nemenyi, friedman_wilcoxon, wilcoxon_holm
 from relation_tf.stats.over_tasks import signed_rank_attainable_pvalue
 from relation_tf.stats.pair_tests import holm
 

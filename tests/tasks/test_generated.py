@@ -13,13 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relation_tf.tasks import find_source, load_task
-from relation_tf.tasks.generated import (
-    LENGTHS,
-    dates,
-    reversal,
-    reversal_by_length,
-    write_date,
-)
+from relation_tf.tasks.generated import LENGTHS, dates, reversal, reversal_by_length, write_date
 
 SIZES = {"train": 300, "dev": 40, "test": 50}
 FORMATS = 13

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from relation_tf.tasks import (
-    CustomTask,
-    TaskGroup,
-    find_task,
-    load_task,
-)
+from relation_tf.tasks import CustomTask, TaskGroup, find_task, load_task
 
 THREE = TaskGroup(name="three", tasks=["CoLA", "RTE", "STS-B"])
 

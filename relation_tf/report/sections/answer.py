@@ -25,13 +25,7 @@ from relation_tf.report.lost_runs import collapsed_note
 from relation_tf.report.scores import Scores
 from relation_tf.report.sections.learning_time import time_statements
 from relation_tf.report.sections.runs import scored_sets
-from relation_tf.report.sections.tests import (
-    cautions,
-    diagram_of,
-    differences,
-    lacking,
-    winners,
-)
+from relation_tf.report.sections.tests import cautions, diagram_of, differences, lacking, winners
 from relation_tf.report.sections.verdicts import (
     NOT_VARYING,
     POSITIVE,

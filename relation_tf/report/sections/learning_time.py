@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from relation_tf.registry import STOPPING_RULES, register_section
-from relation_tf.report.blocks import (
-    Block,
-    Column,
-    Section,
-    Show,
-    blocks,
-    rows_of,
-    table_by_task,
-)
+from relation_tf.report.blocks import Block, Column, Section, Show, blocks, rows_of, table_by_task
 from relation_tf.report.scores import Scores
 from relation_tf.report.sections.tests import all_pvalues, compare_methods, pair_table, winners
 from relation_tf.report.text import Statement, state

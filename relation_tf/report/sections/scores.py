@@ -22,14 +22,7 @@ from relation_tf.report.blocks import (
     blocks,
     rows_of,
 )
-from relation_tf.report.drawing import (
-    Panel,
-    Picture,
-    Style,
-    draw_names,
-    label_width,
-    limit_ticks,
-)
+from relation_tf.report.drawing import Panel, Picture, Style, draw_names, label_width, limit_ticks
 from relation_tf.report.lost_runs import collapsed_note, failed_by_task
 from relation_tf.report.scores import KEY, SCORE, Scores, are_in
 from relation_tf.report.text import render
