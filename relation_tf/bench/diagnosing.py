@@ -97,10 +97,8 @@ def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
         entry = Method.model_validate({"mechanism": layer})
     except ValidationError as error:
         raise SuiteError(f"diagnose: {first_fault(error, Method)}") from error
-    mechanism, name = (
-        entry.mechanism,
-        re.sub(r"[^A-Za-z0-9._-]", "", entry.stem).lstrip("._-") or "layer",
-    )
+    mechanism = entry.mechanism
+    name = re.sub(r"[^A-Za-z0-9._-]", "", entry.stem).lstrip("._-") or "layer"
     suite = load_suite(SUITE)
     known = {str(method.name): method.model_dump() for method in suite.methods()}
     reference = known[str(suite.reference)]

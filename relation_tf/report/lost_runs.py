@@ -126,8 +126,8 @@ def _without_learning(rows: PredictedRows) -> Iterator[tuple[tuple[str, int], st
     scores = {}
     for method, runs in rows.runs.items():
         for seed, (labels, outputs) in runs.items():
-            chosen = outputs.argmax(axis=1) if rows.classes else outputs
-            score, low, high = _learning(rows, labels, outputs)
+            chosen = _chosen(rows, outputs)
+            score, low, high = _learning(rows, labels, chosen)
             if chosen.size > 1 and (chosen == chosen[0]).all():
                 yield (method, seed), f"all predictions are {rows.words(chosen[:1])[0]}"
             elif not rows.classes and score <= low and chosen.std() < _FLAT * labels.std():
@@ -150,30 +150,32 @@ def tasks_at_chance(sets: Sequence[PredictedRows], method: str) -> Iterator[str]
         method: The method.
     """
     for rows in sets:
-        runs = [_learning(rows, *run) for run in rows.runs.get(method, {}).values()]
+        runs = [_learning(rows, y, _chosen(rows, x)) for y, x in rows.runs.get(method, {}).values()]
         is_known = not rows.classes or "accuracy" in rows.metrics
         if runs and is_known and np.median([score - high for score, _, high in runs]) <= 0:
             yield rows.name
 
 
-def _learning(rows: PredictedRows, labels: Any, outputs: Any) -> tuple[float, float, float]:
-    """Return the score of a run, the most without learning, and the least that shows learning."""
+def _chosen(rows: PredictedRows, outputs: NDArray[Any]) -> NDArray[Any]:
+    """Return the most probable class of each row, or the outputs of a regression."""
+    return outputs.argmax(axis=1) if rows.classes else outputs
+
+
+def _learning(
+    rows: PredictedRows, labels: NDArray[Any], chosen: NDArray[Any]
+) -> tuple[float, float, float]:
+    """Return the score of a run, the most without learning, and the least that shows learning.
+
+    The score is the accuracy, or of a regression Pearson's correlation in standard errors, 0 for
+    equal numbers.
+    """
     if rows.classes:
-        return _accuracy(labels, outputs.argmax(axis=1))
-    return _correlation(labels, outputs)
-
-
-def _accuracy(labels: NDArray[Any], chosen: NDArray[Any]) -> tuple[float, float, float]:
-    """Return `_learning` for the accuracy."""
-    most = np.bincount(labels).max() / labels.size
-    error = math.sqrt(most * (1 - most) / labels.size)
-    return (chosen == labels).mean(), most, most + _ERRORS_ABOVE * error
-
-
-def _correlation(labels: NDArray[Any], chosen: NDArray[Any]) -> tuple[float, float, float]:
-    """Return the same for Pearson's correlation in standard errors; 0 for equal numbers."""
+        most = np.bincount(labels).max() / labels.size
+        error = math.sqrt(most * (1 - most) / labels.size)
+        return (chosen == labels).mean(), most, most + _ERRORS_ABOVE * error
     x, y = (values - values.mean() for values in (labels, chosen))
-    return math.sqrt(x.size) * (x @ y) / (math.sqrt((x @ x) * (y @ y)) or 1.0), 2, _ERRORS_ABOVE
+    correlation = (x @ y) / (math.sqrt((x @ x) * (y @ y)) or 1.0)
+    return math.sqrt(x.size) * correlation, 2, _ERRORS_ABOVE
 
 
 def trained_networks(runs: pd.DataFrame, scores: Scores) -> pd.DataFrame:
