@@ -323,7 +323,7 @@ def _file_faults(content: bytes, task: Task, rows: int) -> Iterator[_Finding]:
     predictions = [line.partition("\t")[2] for line in lines]
     in_order = len(lines) == rows and content == file_of(predictions)
     if in_order and not any(map(refusal, {*predictions})):
-        return  # soon, because QQP has 390,965 rows
+        return  # early, because QQP has 390,965 rows
     seen: set[int] = set()
     previous = -1
     for number, row in enumerate(lines, 2):

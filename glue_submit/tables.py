@@ -179,7 +179,7 @@ def in_index_order(
     first, (indices, cells) = read_columns(path, "index", column)
     values = _convert_cells(path, first, cells, convert)
     rows = len(values) if rows is None else rows
-    if indices == [*map(str, range(rows))]:
+    if len(indices) == rows and indices == [*map(str, range(rows))]:
         return values
     return [values[row] for row in _order(path, first, indices, rows)]
 

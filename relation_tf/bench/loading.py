@@ -259,7 +259,7 @@ class TrainedModel:
         return [self.vocabulary.encode(column, self.config.max_length) for column in columns]
 
     def _outputs(self, texts: Iterable[Any]) -> np.ndarray:
-        """Return the outputs, `(texts, width)`, in the same batches as those of the run."""
+        """Return the outputs, `(texts, width)`, in batches as in a run."""
         import tensorflow as tf
 
         from relation_tf.training.steps import EVALUATION_BATCH

@@ -240,8 +240,8 @@ class LinearAttention(CausalMixer):
         """Return `t(x)` in float32 or wider, `(batch, tokens, num_heads * features)`."""
         x = to_float32(x)
         if self.feature_map == "elu":
-            # elu(x) + 1 loses digits for negative x.
-            return ops.relu(x) + ops.exp(ops.minimum(x, 0.0))
+            # elu(x) + 1 loses digits for negative x. The gradient at 0 is 1.
+            return ops.where(x > 0, x + 1.0, ops.exp(ops.where(x > 0, 0.0, x)))
         if self.feature_map == "relu":
             return ops.relu(x)
         if self.feature_map == "identity":

@@ -69,9 +69,15 @@ class EncodedSplit:
     @cached_property
     def first_equal(self) -> np.ndarray:
         """Number of the first row with the same texts as each row, shape `(rows,)`."""
-        seen: dict[tuple[bytes, ...], int] = {}
-        rows = zip(*self.inputs, strict=True)
-        return np.array([seen.setdefault(key, row) for row, key in enumerate(rows)], np.int64)
+        seen: dict[bytes, int] = {}
+        between = np.int32(0).tobytes()  # no id of a text
+        keys = map(_digest, map(between.join, zip(*self.inputs, strict=True)))
+        return np.array([seen.setdefault(key, row) for row, key in enumerate(keys)], np.int64)
+
+
+def _digest(content: bytes) -> bytes:
+    """Return a short key, because rows can be long."""
+    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 @dataclass(frozen=True)

@@ -366,8 +366,8 @@ def write(
 
     The same arguments give the same bytes on every machine and with every NumPy release. Labels are
     balanced. Rows of train do not occur in dev or test, and rows of dev do not occur in test; the
-    same holds for the five files of MNLI and AX. A row can occur twice within one file; the 390,965
-    test rows of QQP are 10,000 and their repetitions.
+    same holds for the five files of MNLI and AX. A row can occur twice within one file. A test file
+    repeats its first 10,000 rows: of the official sizes only that of QQP.
 
     Args:
         folder: Output folder, created if missing. Existing files are replaced.

@@ -70,6 +70,7 @@ def test_compute_takes_integer_labels_and_numbers_as_text():
         assert compute(["accuracy", "f1"], given_, [1, 0, 0]) == {
             "accuracy": pytest.approx(2 / 3), "f1": pytest.approx(2 / 3),
         }  # fmt: skip
+    assert compute(["f1"], ["1", "2", "x"], ["1", "x", "1"]) == {"f1": pytest.approx(2 / 3)}
     assert compute(["pearson"], ["1", "2"], [2, 4]) == {"pearson": pytest.approx(1.0)}
 
 
@@ -81,6 +82,7 @@ def test_compute_takes_integer_labels_and_numbers_as_text():
         (["accuracy", "f1"], [1.0, 0.0], [1, 0], "accuracy: labels must be words or integers. "
          "Received: 1.0"),
         (["matthews"], [1, 0], np.array([1.5, 0.0], object), "Received: 1.5"),
+        (["f1"], np.array([b"1", b"0"]), ["1", "0"], "f1: labels must be words or integers"),
         (["accuracy"], ["a", float("nan")], ["a", "b"], "Received: nan"),
         (["accuracy"], [[1, 0]], [[1, 0]], "must have one column each"),
         (["pearson"], [1.0, float("nan")], [1.0, 2.0], "must be finite numbers. Received: nan"),

@@ -71,6 +71,7 @@ def test_ax_with_its_labels(dev_predictions, glue_data):
         ("RTE/dev.tsv", "index\tsentence1\n0\ta\n", "line 1: expected a header with 'label'"),
         ("RTE/dev.tsv", "index\tlabel\n0\tentailment\n1\n", "line 3: expected 2 columns or more"),
         ("RTE/dev.tsv", "index\tlabel\n0\tyes\n", "line 2: expected entailment"),
+        ("CoLA/dev.tsv", "a\t1\t\tb\na\tx\t\tb\n", "line 2: expected 0 or 1, found 'x'"),
         ("RTE/dev.tsv", "index\tlabel\n0\tentailment\n", "RTE.tsv, line 2: expected an index from"),
     ],
 )

@@ -58,6 +58,16 @@ def test_regularizers_reach_the_matrices_of_hedgehog() -> None:
     close(sum(layer.losses), expected)
 
 
+def test_gradient_of_elu_is_continuous_at_zero() -> None:
+    layer, x = linear(normalization="sum"), tokens(0, 2, 5, 4)
+    gradients = []
+    for value in (0.0, 1e-6, -1e-6):
+        x[:, 2] = value
+        gradients.append(vjp(layer, [x], [], np.ones((2, 5, 6), "float32"))[1][0])
+    for gradient in gradients[1:]:
+        close(gradients[0], gradient, 1e-4)
+
+
 @pytest.mark.parametrize("feature_map", ["elu", "relu", "softmax", "hedgehog"])
 def test_half_precision_of_long_texts_is_finite(feature_map: str) -> None:
     """Sums over 70,000 tokens overflow in float16."""
