@@ -39,6 +39,17 @@ def stated(scores, **options):
     }
 
 
+def test_an_interval_that_equal_scores_widen_to_zero():
+    scores = table("ABC", 5, methods="ab")
+    assert "ties" not in stated(scores)
+    scores.loc[scores["task"] == "C", "score"] = 1.0
+    said = stated(scores)
+    (pair,) = said["found"]["found"]
+    assert pair["pvalue"] < 0.001
+    assert pair["difference"][1] == 0
+    assert "ties" in said
+
+
 def test_one_task():
     scores = table(["A"], 6)
     said = stated(scores)

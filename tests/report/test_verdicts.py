@@ -215,10 +215,6 @@ def test_declared_reference_of_a_suite_is_used_and_replaced(suite_of, fabricate)
             r"largest score of a task, 0.9 on x. .*: 1$",
         ),
         ({"reference": "attention", "margin": 0.0}, "margin: must be above 0. Received: 0"),
-        (
-            {"reference": "attention", "margins": {"x": 0.1}},
-            "must have a value for the other tasks, too, such as --margin 1 --margin x=0.5",
-        ),
         ({"reference": "attention", "margins": {"X": 0.1}}, "must name tasks of the sources: x. "),
         (
             {"reference": "attention", "margin": 0.1, "margins": {"x": -0.1}},
@@ -230,6 +226,16 @@ def test_wrong_references_and_margins_are_refused(table_of, options, message):
     table = table_of({"x": {"attention": [0.8, 0.9], "relation": [0.8, 0.9]}})
     with pytest.raises(SuiteError, match=message):
         compare(table, **options)
+
+
+def test_margins_of_all_tasks_need_no_other(table_of):
+    table = table_of({"MR": NEAR, "points": FAR})
+    with pytest.raises(SuiteError, match="must have a value for the other tasks, too, such as"):
+        compare(table, reference="a", margins={"points": 1.0})
+    report = compare(table, reference="a", margins={"MR": 0.01, "points": 1.0})
+    margins = report.tables["verdicts"].groupby("task")["margin"].first()
+    assert margins.to_dict() == {"MR": 0.01, "points": 1.0}
+    assert not any(each.startswith("The margin") for each in content(report)["warnings"])
 
 
 @pytest.mark.parametrize(

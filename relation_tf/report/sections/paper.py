@@ -124,6 +124,8 @@ def sentences_for_paper(part: Comparison) -> Iterator[Statement]:
         effect, estimand = _effect(result), getattr(result, "estimand", None)
         names = {"effect": effect, "difference": getattr(estimand, "name", "difference")}
         yield state("paper_found", found=shown, **names, lower=bool(lower), alpha=alpha, **in_unit)
+    if any(0 in (pair["difference"] or ())[1:] for pair in shown):
+        yield state("paper_ties")
     if len(pairs) > len(shown):
         yield state(
             "paper_others",
