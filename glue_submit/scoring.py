@@ -129,7 +129,12 @@ def score(
             f"labels must be a folder of labelled files. Received: {short(str(labels))}"
         )
     true = {name: _labels(source, labels, TASKS[name], split) for name, source in sources.items()}
-    if split == "test" and all(known is None for known in true.values()):
+    if all(known is None for known in true.values()):
+        if split == "dev":
+            raise SubmissionError(
+                f"no predictions for a labelled dev set, only for {', '.join(true)}. Predictions "
+                "for test sets need --split test and labels"
+            )
         raise SubmissionError(
             f"no labels of the test sets of {', '.join(true)}: {short(str(labels or predictions))} "
             f"has no such file as {_places(next(iter(TASKS.values())), 'test')[0][0]}"

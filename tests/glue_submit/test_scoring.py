@@ -101,6 +101,13 @@ def test_no_predictions(tmp_path, glue_data):
         score({}, glue_data)
 
 
+def test_predictions_for_test_sets_alone_are_no_dev_predictions(tmp_path, glue_data):
+    for name, label in (("AX", "neutral"), ("RTE", "entailment")):
+        (tmp_path / f"{name}.test.tsv").write_text(f"index\tprediction\n0\t{label}\n")
+    with pytest.raises(SubmissionError, match=r"only for AX\. .* need --split test and labels"):
+        score(tmp_path, glue_data)
+
+
 def _write_run(folder, name, predictions, labels):
     """Write predictions as a suite's run does."""
     file = folder / "predictions" / f"{name}.dev.tsv"
