@@ -188,15 +188,14 @@ def _order(path: Path, first: int, indices: Sequence[str], rows: int) -> list[in
     """Return the position of each index from 0 to `rows - 1` in the column of indices."""
     placed: dict[int, int] = {}
     for row, index in enumerate(indices):
-        where = f"{path}, line {first + row}"
         position = int(index) if INDEX.fullmatch(index) else rows
-        if position >= rows:
-            raise SubmissionError(
-                f"{where}: expected an index from 0 to {rows - 1}, found {short(index)}"
-            )
-        if position in placed:
-            raise SubmissionError(f"{where}: expected each index once, found {index} again")
-        placed[position] = row
+        if position < rows and position not in placed:
+            placed[position] = row
+            continue
+        fault = f"expected an index from 0 to {rows - 1}, found {short(index)}"
+        if position < rows:
+            fault = f"expected each index once, found {index} again"
+        raise SubmissionError(f"{path}, line {first + row}: {fault}")
     if len(placed) != rows:
         gap = next(position for position in range(rows) if position not in placed)
         raise SubmissionError(

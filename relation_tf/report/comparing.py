@@ -167,8 +167,8 @@ def with_margin(scores: Scores, given: ComparisonOptions) -> Scores:
         raise OptionError("margin", "needs --reference NAME or --control NAME")
     tasks = scores.single_tasks
     _check_known("margin", margins, tasks, f"name tasks of the sources: {join_names(tasks)}")
-    if {*tasks} <= {*margins} and margin is None:
-        margin = margins.pop(tasks[0])
+    if margin is None and {*tasks} <= {*margins}:
+        margin = margins.pop(tasks[0])  # the other tasks have their own
     if margin is None:
         raise OptionError(
             "margin",
